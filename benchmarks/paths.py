@@ -1,0 +1,68 @@
+"""Where things lie: the checkout's cards, suites, claims and references; working state; the cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from benchmarks.errors import UsageError
+
+Resource = Literal["suites", "claims", "datasets", "reference"]
+
+_PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = _PACKAGE.parent
+
+_IN_CHECKOUT: dict[Resource, Path] = {
+    "suites": Path("benchmarks/suites"),
+    "claims": Path("benchmarks/claims"),
+    "datasets": Path("datasets"),
+    "reference": Path("reports/reference"),
+}
+
+
+def is_checkout() -> bool:
+    """Whether this package lies in a clone of the repository (and not in an installed wheel)."""
+    return (CHECKOUT / "pyproject.toml").is_file() and (CHECKOUT / "datasets").is_dir()
+
+
+def resource_dir(kind: Resource) -> Path:
+    """The folder of a committed resource: in the checkout, or in a wheel's `_data`.
+
+    Args:
+        kind: "suites", "claims", "datasets" (cards) or "reference" (accepted reports).
+    """
+    if is_checkout():
+        return CHECKOUT / _IN_CHECKOUT[kind]
+    return _PACKAGE / "_data" / kind
+
+
+def runs_dir() -> Path:
+    """Working state (weights, records, generated reports): `$FRUGALBENCH_RUNS`, else `runs/`."""
+    chosen = os.environ.get("FRUGALBENCH_RUNS")
+    if chosen:
+        return Path(chosen).expanduser()
+    return (CHECKOUT if is_checkout() else Path.cwd()) / "runs"
+
+
+def cache_dir() -> Path:
+    """Fetched data packages, shared by all clones: `$FRUGALBENCH_CACHE`, else the user's cache."""
+    chosen = os.environ.get("FRUGALBENCH_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "frugalbench"
+
+
+def require_one_place() -> None:
+    """Raises UsageError unless `models` and `benchmarks` come from one place."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("models")
+    found = Path(spec.origin).resolve().parent.parent if spec and spec.origin else None
+    if found != CHECKOUT:
+        raise UsageError(
+            f"'models' comes from {found or 'nowhere'}, but 'benchmarks' from {CHECKOUT}: "
+            "another package called 'models' is in the way. Run from the checkout or use its "
+            "own virtual environment."
+        )

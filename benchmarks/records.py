@@ -1,0 +1,126 @@
+"""The record: what one meter said about one point, or about one pair of points.
+
+One JSON file each. The schema is versioned; a record of another version is refused with a message.
+A record holds no host name, user name, absolute path or text of a data set.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA_VERSION = 1
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Value(_Strict):
+    """One number with its unit and, where there is one, its interval."""
+
+    name: str = Field(description="field's standard term, e.g. accuracy, macs, speedup")
+    value: float
+    unit: str = Field(
+        description="fraction, MACs, FLOPs, bytes, s, ratio, heads, J, W, gCO2e, count"
+    )
+    n: int | None = Field(default=None, description="how many observations it rests on")
+    low: float | None = Field(default=None, description="lower end of the interval")
+    high: float | None = Field(default=None, description="upper end of the interval")
+    method: str | None = Field(default=None, description="how the interval was made, e.g. wilson")
+    confidence: float | None = Field(default=None, description="the interval's nominal level")
+    context: dict[str, int | float | str] = Field(
+        default_factory=dict, description="what the number is for, e.g. {'batch_size': 32}"
+    )
+
+
+class Failure(_Strict):
+    """Why a record has no values."""
+
+    type: str
+    message: str
+    traceback: str = Field(description="with file names relative to the checkout")
+
+
+class DataUsed(_Strict):
+    """The data the number was measured on."""
+
+    name: str
+    split: Literal["train", "validation", "test", "generated"]
+    n: int
+    hash: str = Field(description="identity of card, package, splits and encoding")
+    partial: bool = False
+    note: str = Field(default="", description="what is partial, lossy, truncated or derived")
+
+
+class Key(_Strict):
+    """The cache key and the parts it was made of; decides whether a number may be reused."""
+
+    cache_key: str
+    source: str = Field(description="hash of the source closure")
+    data: str
+    libraries: dict[str, str]
+    machine: str | None = Field(
+        default=None, description="fingerprint, for time, memory and energy only"
+    )
+
+
+class Environment(_Strict):
+    """Where the number comes from, without saying whose machine it is."""
+
+    python: str
+    libraries: dict[str, str]
+    os: str
+    cpu: str
+    cores: int
+    memory_gib: float
+    threads: int
+    load_before: float | None = None
+    load_after: float | None = None
+
+
+class Record(_Strict):
+    """What one meter said about one point or pair."""
+
+    schema_version: Literal[1] = 1
+    meter: str
+    kind: Literal["point", "pair"]
+    status: Literal["ok", "failed"]
+    point_id: str
+    group_id: str
+    label: str
+    seed: int
+    point: dict[str, Any] = Field(description="the declared values of the point")
+    baseline_point_id: str | None = None
+    baseline_label: str | None = None
+    baseline: dict[str, Any] | None = Field(
+        default=None, description="the baseline's declared values"
+    )
+    resolved: dict[str, Any] = Field(
+        default_factory=dict, description="the model's full configuration as built"
+    )
+    weights_seed: int | None = Field(default=None, description="seed of the weights measured")
+    data: DataUsed | None = None
+    values: list[Value] = Field(default_factory=list)
+    series: dict[str, list[Any]] = Field(
+        default_factory=dict, description="short named lists, e.g. the loss after each epoch"
+    )
+    info: dict[str, Any] = Field(
+        default_factory=dict, description="facts beside the numbers, e.g. the energy source"
+    )
+    arrays: str | None = Field(default=None, description="name of the Parquet file beside this one")
+    arrays_sha256: str | None = None
+    warnings: list[str] = Field(default_factory=list, description="e.g. 'noisy: IQR/median 14 %'")
+    failure: Failure | None = None
+    key: Key
+    environment: Environment
+    created: str = Field(description="UTC, ISO 8601")
+    duration_s: float = Field(description="wall seconds that measuring took")
+
+    def get(self, name: str, **context: float | str) -> Value | None:
+        """The first value called `name` whose context holds all of `context`."""
+        for value in self.values:
+            if value.name == name and context.items() <= value.context.items():
+                return value
+        return None

@@ -1,0 +1,45 @@
+"""Shared by all tests: one thread, no network, working state in a folder of the test's own."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(
+    {
+        "OMP_NUM_THREADS": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "COLUMNS": "120",
+        "NO_COLOR": "1",
+    }
+)
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
+settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Points working state at a folder of this test."""
+    runs = tmp_path / "runs"
+    monkeypatch.setenv("FRUGALBENCH_RUNS", str(runs))
+    return runs
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuses every connection that leaves this machine."""
+    connect = socket.socket.connect
+
+    def refuse(self: socket.socket, address: Any) -> None:
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            raise AssertionError(f"a test tried to connect to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
