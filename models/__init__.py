@@ -1,0 +1,1 @@
+"""Full model implementations, one readable file per model. Imports nothing by itself."""
