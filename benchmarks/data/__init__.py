@@ -1,0 +1,1 @@
+"""Cards, fetched packages, splits, vocabulary and batches."""

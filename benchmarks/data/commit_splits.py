@@ -1,0 +1,28 @@
+"""`python -m benchmarks.data.commit_splits NAME...`: writes the row ids that a card's rule gives."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.data.card import find_card
+from benchmarks.data.fetch import package_path
+from benchmarks.data.readers import read_rows
+from benchmarks.data.splits import compute_splits, write_splits
+from benchmarks.errors import FrugalbenchError
+
+
+def main(names: list[str]) -> None:
+    """Computes and writes the splits of the named cards, and prints what their counts must be."""
+    for name in names:
+        card = find_card(name)
+        splits = compute_splits(card, read_rows(card, package_path(card)))
+        write_splits(splits, card.splits_file)
+        counts = {key: len(ids) for key, ids in vars(splits).items()}
+        sys.stdout.write(f"{card.splits_file}: {counts}\n")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except FrugalbenchError as error:
+        sys.exit(str(error))
