@@ -1,0 +1,82 @@
+"""Declared values: checked against the type that has the field, and cut to what is not default."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from benchmarks.canonical import canonical_json
+from benchmarks.training.recipe import Recipe
+from models.config import EncoderConfig
+
+_ADAPTERS: dict[tuple[type[Any], str], TypeAdapter[Any]] = {}
+
+
+def checked(owner: type[Any], name: str, value: Any) -> Any:
+    """`value` as the dataclass field `owner.name` takes it: lists as tuples, 1.0 as 1 for an int.
+
+    Raises:
+        ValueError: the field cannot hold it; the message says what would be right.
+    """
+    try:
+        text = canonical_json(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}: {value!r} is no plain value") from error
+    try:
+        return _adapter(owner, name).validate_json(text, strict=True)
+    except ValidationError as error:
+        raise ValueError(f"{name}: {error.errors()[0]['msg']}, not {value!r}") from error
+
+
+def _adapter(owner: type[Any], name: str) -> TypeAdapter[Any]:
+    if (owner, name) not in _ADAPTERS:
+        _ADAPTERS[owner, name] = TypeAdapter(get_type_hints(owner)[name])
+    return _ADAPTERS[owner, name]
+
+
+def declared_params(config: type[EncoderConfig], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that differ from the model's defaults, tuples as lists, in sorted order.
+
+    Raises:
+        ValueError: a value that its field cannot hold.
+    """
+    return _differing(config, values, config.declarable())
+
+
+def declared_recipe(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe values that differ from the defaults, in sorted order.
+
+    Raises:
+        ValueError: a value out of range or of the wrong type.
+    """
+    defaults = dataclasses.asdict(Recipe())
+    kept = _differing(Recipe, values, defaults)
+    Recipe(**kept)
+    return kept
+
+
+def _differing(
+    owner: type[Any], values: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in sorted(values):
+        value = checked(owner, name, values[name])
+        if value != defaults[name]:
+            kept[name] = json.loads(canonical_json(value))
+    return kept
+
+
+def configuration(
+    config: type[EncoderConfig], params: Mapping[str, Any], max_length: int
+) -> EncoderConfig:
+    """The model's configuration before its data set and its source are known.
+
+    Raises:
+        ValueError: the values do not fit together.
+    """
+    values = {name: checked(config, name, value) for name, value in params.items()}
+    return config(**values, max_length=max_length)

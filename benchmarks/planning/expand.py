@@ -1,0 +1,262 @@
+"""From a suite to its points: a pure function of the suite and the models' configurations.
+
+The order is that of the file (sweeps, seeds, data sets, combinations, variants), sorted by stage;
+a source always comes before the points that depend on it. Equal points are planned once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from benchmarks.catalog import METERS, MODELS
+from benchmarks.errors import InvalidFileError
+from benchmarks.planning.axes import AXES, SEED, Draft
+from benchmarks.planning.declared import configuration, declared_params, declared_recipe
+from benchmarks.planning.lint import PLACE_KEYS, fits
+from benchmarks.planning.points import Point
+from benchmarks.planning.suite import Suite, Sweep, Variant
+
+
+@dataclass(frozen=True)
+class Use:
+    """Where in a suite a point stands.
+
+    Attributes:
+        sweep: name of the sweep.
+        label: the variant's label there.
+        axes: value of each axis that applies to the point's model.
+    """
+
+    sweep: str
+    label: str
+    axes: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """One point of a suite and what is wanted of it.
+
+    Attributes:
+        point: the point.
+        sweep: the sweep that names it first.
+        stage: later stages run later.
+        meters: what measures it; empty for a point that only serves others.
+        baseline: what it is paired with; None for the baseline itself.
+        axes: value of each axis of `sweep` that applies to it.
+        uses: every place in the suite where it stands; the first is (sweep, label, axes).
+    """
+
+    point: Point
+    sweep: str
+    stage: int
+    meters: tuple[str, ...]
+    baseline: Point | None
+    axes: Mapping[str, Any]
+    uses: tuple[Use, ...] = ()
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What a suite leaves out on purpose, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A suite, its points in order, and what it skips."""
+
+    suite: Suite
+    points: tuple[PlannedPoint, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def expand(suite: Suite) -> Expansion:
+    """All points of a suite, each once, sources before the points that depend on them.
+
+    Raises:
+        InvalidFileError: a combination that its model refuses, or one point with two baselines.
+    """
+    found = _Found(suite)
+    for sweep in suite.sweeps:
+        for cell in _cells(suite, sweep):
+            for variant in sweep.variants:
+                found.add(cell, variant)
+    points = sorted(found.points.values(), key=lambda planned: planned.stage)
+    return Expansion(suite, tuple(points), tuple(dict.fromkeys(found.skipped)))
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """What all variants of a sweep share at one seed, data set and combination of axis values."""
+
+    suite: Suite
+    sweep: Sweep
+    seed: int
+    first_seed: bool
+    stage: int
+    dataset: str
+    axes: Mapping[str, Any]
+    only: Mapping[str, Any] | None = None
+
+    def matches(self, match: Mapping[str, Any], variant: Variant) -> bool:
+        places = {"dataset": self.dataset, "variant": variant.label, "seed": self.seed}
+        here = {**self.axes, **places}
+        return all(key in here and fits(here[key], value) for key, value in match.items())
+
+    def wants(self, variant: Variant) -> bool:
+        """Whether the suite names this point; `exclude` cuts the product, not what is included."""
+        if self.only is not None:
+            return self.matches(self.only, variant)
+        return not any(self.matches(match, variant) for match in self.sweep.exclude)
+
+    def skip_reason(self, variant: Variant) -> str | None:
+        for skip in self.sweep.skip:
+            if self.matches(skip.match, variant):
+                return skip.reason
+        if variant.source is None:
+            return None
+        source = self.sweep.variant(variant.source)
+        reason = self.skip_reason(source)
+        return f"its source '{source.label}' is skipped: {reason}" if reason else None
+
+    def describe(self, variant: Variant) -> str:
+        values = [f"{name} = {value}" for name, value in self.axes.items()]
+        parts = [f"sweep '{self.sweep.name}'", f"variant '{variant.label}'", self.dataset, *values]
+        return ", ".join([*parts, f"seed {self.seed}"] if self.sweep.trained else parts)
+
+
+def _cells(suite: Suite, sweep: Sweep) -> Iterator[_Cell]:
+    seeds = tuple(sweep.axes.get(SEED, sweep.seeds or suite.seeds)) if sweep.trained else (0,)
+    combinations = list(_combinations(sweep))
+    for index, seed in enumerate(seeds):
+        later = suite.seeds.index(seed) if seed in suite.seeds else len(suite.seeds)
+        stage = sweep.stage + (later if sweep.trained else 0)
+        for dataset in sweep.datasets:
+            for axes, only in combinations:
+                yield _Cell(suite, sweep, seed, index == 0, stage, dataset, axes, only)
+
+
+def _combinations(
+    sweep: Sweep,
+) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+    """Axis values, in the order in which axes apply; beside them what `include` restricts."""
+    names = [name for name in AXES if name in sweep.axes]
+    for values in itertools.product(*(sweep.axes[name] for name in names)):
+        yield dict(zip(names, values, strict=True)), None
+    for entry in sweep.include:
+        axes = {name: entry[name] for name in AXES if name in entry}
+        yield axes, {key: entry[key] for key in PLACE_KEYS if key in entry}
+
+
+@dataclass
+class _Found:
+    suite: Suite
+    points: dict[str, PlannedPoint] = field(default_factory=dict)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    def add(self, cell: _Cell, variant: Variant) -> None:
+        if not cell.wants(variant):
+            return
+        reason = cell.skip_reason(variant)
+        if reason is not None:
+            self.skipped.append(Skipped(cell.describe(variant), reason))
+            return
+        baseline = self._baseline(cell, variant)
+        self._put(cell, variant, self._meters(cell, paired=baseline is not None), baseline)
+
+    def _baseline(self, cell: _Cell, variant: Variant) -> Point | None:
+        if cell.sweep.baseline in (None, variant.label):
+            return None
+        other = cell.sweep.variant(cell.sweep.baseline)
+        reason = cell.skip_reason(other)
+        if reason is not None:
+            what = f"pairs of {cell.describe(variant)}"
+            self.skipped.append(Skipped(what, f"the baseline is skipped: {reason}"))
+            return None
+        self._put(cell, other, (), None)
+        return _point(cell, other)[0]
+
+    def _meters(self, cell: _Cell, *, paired: bool) -> tuple[str, ...]:
+        specs = [METERS.get(name) for name in cell.sweep.meters]
+        return tuple(
+            spec.name
+            for spec in specs
+            if (paired or spec.kind == "point") and (cell.first_seed or not spec.first_seed_only)
+        )
+
+    def _put(
+        self, cell: _Cell, variant: Variant, meters: tuple[str, ...], baseline: Point | None
+    ) -> None:
+        """Adds a point after its source, or merges it with the equal point that is there."""
+        if variant.source is not None:
+            self._put(cell, cell.sweep.variant(variant.source), (), None)
+        point, axes = _point(cell, variant)
+        if baseline is not None and baseline.point_id == point.point_id:
+            baseline = None
+        name = cell.sweep.name
+        use = Use(name, variant.label, axes)
+        new = PlannedPoint(point, name, cell.stage, meters, baseline, axes, (use,))
+        old = self.points.setdefault(point.point_id, new)
+        if old.baseline and baseline and old.baseline.point_id != baseline.point_id:
+            raise InvalidFileError(
+                f"{self.suite.shown_path}: {cell.describe(variant)}: paired with "
+                f"'{baseline.label}' here and with '{old.baseline.label}' in sweep '{old.sweep}'; "
+                "one suite pairs a point with one baseline"
+            )
+        self.points[point.point_id] = replace(
+            old,
+            stage=min(old.stage, cell.stage),
+            meters=tuple(dict.fromkeys([*old.meters, *meters])),
+            baseline=old.baseline or baseline,
+            uses=old.uses if use in old.uses else (*old.uses, use),
+        )
+
+
+def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
+    """The point of one variant in one cell, and the axes that apply to it."""
+    sweep = cell.sweep
+    config = MODELS.get(variant.model)
+    known = config.declarable()
+    own = {name: value for name, value in sweep.params.items() if name in known}
+    draft = Draft(
+        config=config,
+        params={**own, **variant.params},
+        recipe=cell.suite.recipe,
+        max_length=sweep.max_length,
+        train_fraction=sweep.train_fraction,
+    )
+    applied: dict[str, Any] = {}
+    where = f"{cell.suite.shown_path}: {cell.describe(variant)}"
+    for name, value in cell.axes.items():
+        if AXES[name].applies(config):
+            try:
+                draft = AXES[name].apply(draft, value)
+            except ValueError as error:
+                raise InvalidFileError(f"{where}: axes.{name}: {error}") from error
+            applied[name] = value
+    try:
+        params = declared_params(config, draft.params)
+        configuration(config, params, draft.max_length)
+        recipe = declared_recipe(draft.recipe) if sweep.trained else None
+    except (TypeError, ValueError) as error:
+        raise InvalidFileError(f"{where}: model '{variant.model}': {error}") from error
+    source = None
+    if variant.source is not None:
+        source = _point(cell, sweep.variant(variant.source))[0]
+    point = Point(
+        model=variant.model,
+        params=params,
+        dataset=cell.dataset,
+        max_length=draft.max_length,
+        train_fraction=draft.train_fraction,
+        recipe=recipe,
+        seed=cell.seed,
+        source=source,
+        label=variant.label,
+    )
+    return point, applied

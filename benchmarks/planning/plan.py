@@ -1,0 +1,262 @@
+"""An ordered graph of tasks: what is done, what remains, and about how long it takes. Torch-free.
+
+Stages run one after the other, so that a complete single-seed report exists early. Inside a stage
+the points that may run side by side come first; then the meters that need the machine alone.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.catalog import DATASETS, METERS, MODELS
+from benchmarks.planning.expand import Expansion, PlannedPoint, expand
+from benchmarks.planning.keys import artifact_key, record_key
+from benchmarks.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from benchmarks.meters.interface import MeterSpec
+    from benchmarks.planning.points import Point
+    from benchmarks.planning.suite import Suite
+    from benchmarks.records import Key, Record
+    from benchmarks.running.store import RecordStore
+
+ITEMS_PER_SAMPLE = 8
+"""Pairs or points that one fresh process measures in turn; bounds what a kill can lose."""
+
+# Orders of magnitude for estimates before anything was measured: seconds for the fixed part of a
+# training step, and MACs a second of one core in training.
+STEP_OVERHEAD_S = 6e-3
+TRAINING_MACS_PER_S = 2.5e10
+METER_SECONDS = {"training": 0.05, "accuracy": 1.5, "flops": 2.0, "memory": 1.0, "carbon": 2.5}
+LATENCY_SAMPLE_S = 2.5
+PROCESS_START_S = 2.5
+
+
+@dataclass(frozen=True)
+class Measurable:
+    """One record to be: a meter, the point it measures, what it is paired with, and its key."""
+
+    meter: MeterSpec
+    planned: PlannedPoint
+    baseline: Point | None
+    key: Key
+    options: Mapping[str, Any]
+
+    @property
+    def point(self) -> Point:
+        """The point (of a pair: the candidate)."""
+        return self.planned.point
+
+    def existing(self, store: RecordStore) -> Record | None:
+        """The stored record with exactly this key, failed or not."""
+        other = self.baseline.point_id if self.baseline else None
+        return store.find(self.point.point_id, self.meter.name, self.key.cache_key, other)
+
+
+@dataclass(frozen=True)
+class PointTask:
+    """Train one point if it has to be, then measure it with what may run side by side."""
+
+    task_id: str
+    stage: int
+    point: Point
+    records: tuple[Measurable, ...]
+    needs: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class SampleTask:
+    """One fresh process that has the machine to itself and samples several records in turn."""
+
+    task_id: str
+    stage: int
+    meter: MeterSpec
+    records: tuple[Measurable, ...]
+    replicate: int
+    needs: tuple[str, ...]
+    seconds: float
+
+
+@dataclass
+class Plan:
+    """What a suite asks for, against what a store holds.
+
+    Attributes:
+        expansion: the suite's points.
+        wanted: every record the suite wants, in order.
+        done: those that are stored under their present key.
+        failed: stored failures, to be tried again.
+        point_tasks, sample_tasks: what remains.
+    """
+
+    expansion: Expansion
+    wanted: list[Measurable]
+    done: list[Measurable]
+    failed: list[Record]
+    point_tasks: list[PointTask] = field(default_factory=list)
+    sample_tasks: list[SampleTask] = field(default_factory=list)
+
+    @property
+    def stages(self) -> list[int]:
+        """The stages that still have work, in order."""
+        return sorted({t.stage for t in self.point_tasks} | {t.stage for t in self.sample_tasks})
+
+    def seconds(self, jobs: int) -> float:
+        """Estimated wall time of what remains, with `jobs` side by side."""
+        beside = sum(t.seconds for t in self.point_tasks) / max(1, jobs)
+        return beside + sum(t.seconds for t in self.sample_tasks)
+
+
+def wanted_records(expansion: Expansion) -> Iterator[Measurable]:
+    """Every record that a suite wants: each point with each of its meters, each pair once."""
+    suite = expansion.suite
+    first: dict[str, int] = {}
+    for planned in expansion.points:
+        group = planned.point.group_id
+        first[group] = min(first.get(group, planned.stage), planned.stage)
+    for planned in expansion.points:
+        for name in planned.meters:
+            spec = METERS.get(name)
+            if spec.first_seed_only and planned.stage != first[planned.point.group_id]:
+                continue
+            if spec.kind == "pair" and planned.baseline is None:
+                continue
+            if spec.needs_training and not planned.point.trained:
+                continue
+            baseline = planned.baseline if spec.kind == "pair" else None
+            options = suite.options_for(planned.sweep, name)
+            key = record_key(planned.point, spec, options, baseline)
+            yield Measurable(spec, planned, baseline, key, options)
+
+
+def make_plan(suite: Suite, store: RecordStore, *, only: Sequence[str] = ()) -> Plan:
+    """Plans a suite against a store.
+
+    Args:
+        suite: a validated suite.
+        store: where finished records lie.
+        only: keep only points whose label, data set, model, sweep or point id is among these.
+    """
+    expansion = expand(suite)
+    wanted = [m for m in wanted_records(expansion) if _selected(m.planned, only)]
+    done: list[Measurable] = []
+    missing: list[Measurable] = []
+    failed: list[Record] = []
+    for measurable in wanted:
+        record = measurable.existing(store)
+        if record is not None and record.status == "ok":
+            done.append(measurable)
+        else:
+            missing.append(measurable)
+            if record is not None:
+                failed.append(record)
+    plan = Plan(expansion, wanted, done, failed)
+    plan.point_tasks = _point_tasks(expansion, missing)
+    plan.sample_tasks = _sample_tasks(missing, {t.task_id for t in plan.point_tasks})
+    return plan
+
+
+def _selected(planned: PlannedPoint, only: Sequence[str]) -> bool:
+    point = planned.point
+    names = {point.label, point.model, point.dataset, planned.sweep, point.point_id}
+    return not only or any(word in names for word in only)
+
+
+def _point_tasks(expansion: Expansion, missing: Sequence[Measurable]) -> list[PointTask]:
+    """One task for each point with something missing, sources before the points they serve."""
+    by_point: dict[str, list[Measurable]] = defaultdict(list)
+    stage: dict[str, int] = {}
+    points: dict[str, Point] = {}
+    for measurable in missing:
+        point = measurable.point
+        points[point.point_id] = point
+        stage[point.point_id] = min(
+            stage.get(point.point_id, measurable.planned.stage), measurable.planned.stage
+        )
+        if not measurable.meter.exclusive:
+            by_point[point.point_id].append(measurable)
+        if measurable.baseline is not None:
+            points.setdefault(measurable.baseline.point_id, measurable.baseline)
+            stage.setdefault(measurable.baseline.point_id, measurable.planned.stage)
+    for point in list(points.values()):
+        source = point.source
+        while source is not None:
+            points.setdefault(source.point_id, source)
+            stage[source.point_id] = min(
+                stage.get(source.point_id, stage[point.point_id]), stage[point.point_id]
+            )
+            source = source.source
+    order = {planned.point.point_id: i for i, planned in enumerate(expansion.points)}
+    tasks: list[PointTask] = []
+    for point_id in sorted(points, key=lambda i: (stage[i], order.get(i, -1))):
+        point = points[point_id]
+        records = tuple(by_point[point_id])
+        if not records and not point.trained:
+            continue
+        tasks.append(
+            PointTask(
+                task_id=point_id,
+                stage=stage[point_id],
+                point=point,
+                records=records,
+                needs=(point.source.point_id,) if point.source else (),
+                seconds=training_seconds(point)
+                + sum(METER_SECONDS.get(m.meter.name, 1.0) for m in records),
+            )
+        )
+    return tasks
+
+
+def _sample_tasks(missing: Sequence[Measurable], known: set[str]) -> list[SampleTask]:
+    groups: dict[tuple[int, str, str, str], list[Measurable]] = defaultdict(list)
+    for m in missing:
+        if m.meter.exclusive:
+            groups[m.planned.stage, m.meter.name, m.planned.sweep, m.point.dataset].append(m)
+    tasks: list[SampleTask] = []
+    for (stage, name, sweep, dataset), items in sorted(groups.items()):
+        for start in range(0, len(items), ITEMS_PER_SAMPLE):
+            chunk = tuple(items[start : start + ITEMS_PER_SAMPLE])
+            meter = chunk[0].meter
+            needs = {m.point.point_id for m in chunk}
+            needs |= {m.baseline.point_id for m in chunk if m.baseline}
+            each = LATENCY_SAMPLE_S if meter.kind == "pair" else METER_SECONDS.get(name, 2.0)
+            tasks.extend(
+                SampleTask(
+                    task_id=f"{name}-{sweep}-{dataset}-{stage}-{start}-{replicate}",
+                    stage=stage,
+                    meter=meter,
+                    records=chunk,
+                    replicate=replicate,
+                    needs=tuple(sorted(needs & known)),
+                    seconds=PROCESS_START_S + each * len(chunk),
+                )
+                for replicate in range(int(chunk[0].options.get("n_processes", meter.replicates)))
+            )
+    return tasks
+
+
+def training_seconds(point: Point) -> float:
+    """A rough estimate of one core's seconds to train a point; 0 if it needs no training of its own."""
+    config_type = MODELS.get(point.model)
+    if not point.trained or config_type.source == "weights":
+        return 0.0
+    card = DATASETS.get(point.dataset)
+    rows = card.n_rows("train") * point.train_fraction
+    recipe = Recipe.from_declared(point.recipe or {})
+    config = config_type(**{**point.params, "max_length": point.max_length})
+    macs = 3 * config.macs(point.max_length).total
+    steps = recipe.epochs * rows / recipe.batch_size
+    return float(
+        steps * (STEP_OVERHEAD_S * config.depth + recipe.batch_size * macs / TRAINING_MACS_PER_S)
+    )
+
+
+def artifact_keys(plan: Plan) -> set[str]:
+    """Keys of every artifact that the suite's points have or share, for `gc` and disk estimates."""
+    return {artifact_key(p.point) for p in plan.expansion.points if p.point.trained}

@@ -1,0 +1,92 @@
+"""A point: one fully determined combination, and the identity that joins it across machines.
+
+An identity hashes declared values only, and of these only the ones that differ from the default,
+so adding a field with a default changes no identity. For that to stay true, **a default is never
+changed**: a new behaviour gets a new field or a new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.canonical import digest
+
+ID_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class Point:
+    """One model on one data set under one recipe with one seed.
+
+    Attributes:
+        model: registry name of the model.
+        params: declared model parameters that differ from the model's defaults.
+        dataset: name of the card.
+        max_length: tokens kept of each input.
+        train_fraction: share of the training split used.
+        recipe: declared recipe values that differ from `Recipe`'s defaults; None: never trained
+            (cost sweeps use fresh weights).
+        seed: seed of initialisation, order, dropout and noise.
+        source: the point this one depends on (`EncoderConfig.source` says for what).
+        label: the suite's short name for the model variant; not part of the identity.
+    """
+
+    model: str
+    params: Mapping[str, Any]
+    dataset: str
+    max_length: int
+    train_fraction: float = 1.0
+    recipe: Mapping[str, Any] | None = field(default_factory=dict)
+    seed: int = 0
+    source: Point | None = None
+    label: str = field(default="", compare=False)
+
+    @property
+    def trained(self) -> bool:
+        """Whether this point has (or shares) trained weights."""
+        return self.recipe is not None
+
+    def declared(self, *, with_seed: bool = True) -> dict[str, Any]:
+        """What the identity hashes; also what a record carries, so that it stands on its own."""
+        values: dict[str, Any] = {
+            "model": self.model,
+            "params": dict(self.params),
+            "dataset": self.dataset,
+            "max_length": self.max_length,
+            "recipe": None if self.recipe is None else dict(self.recipe),
+        }
+        if self.train_fraction != 1.0:
+            values["train_fraction"] = self.train_fraction
+        if self.source is not None:
+            values["source"] = self.source.declared(with_seed=with_seed)
+        if with_seed:
+            values["seed"] = self.seed
+        return values
+
+    @property
+    def point_id(self) -> str:
+        """Identity of this point; the same on every machine and commit."""
+        return digest(self.declared(), length=ID_LENGTH)
+
+    @property
+    def group_id(self) -> str:
+        """Identity without the seed: the points that are averaged over."""
+        return digest(self.declared(with_seed=False), length=ID_LENGTH)
+
+    @classmethod
+    def from_declared(cls, values: Mapping[str, Any], label: str = "") -> Point:
+        """The inverse of `declared()`, for `show` and for records read from disk."""
+        source = values.get("source")
+        return cls(
+            model=values["model"],
+            params=dict(values["params"]),
+            dataset=values["dataset"],
+            max_length=values["max_length"],
+            train_fraction=values.get("train_fraction", 1.0),
+            recipe=None if values["recipe"] is None else dict(values["recipe"]),
+            seed=values["seed"],
+            source=None if source is None else cls.from_declared(source),
+            label=label,
+        )

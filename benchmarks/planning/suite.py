@@ -1,0 +1,221 @@
+"""The suite file: a declarative sweep in TOML, checked against the registries when it is read."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+from benchmarks.errors import InvalidFileError, UsageError, suggest
+from benchmarks.paths import CHECKOUT, resource_dir
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Whole = Annotated[int, Field(strict=True, ge=1)]
+Seed = Annotated[int, Field(strict=True, ge=0)]
+Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_are_known(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            known = [field.alias or name for name, field in cls.model_fields.items()]
+            for key in values:
+                if key not in known:
+                    raise ValueError(suggest(str(key), known, kind="key"))
+        return values
+
+
+class Variant(_Strict):
+    """One model as a sweep uses it."""
+
+    label: Name = Field(description="short name in tables and plots")
+    model: str = Field(description="registry name")
+    params: dict[str, Any] = Field(default_factory=dict, description="over the sweep's params")
+    source: str | None = Field(
+        default=None, description="label of the variant that this one depends on"
+    )
+
+
+class Skip(_Strict):
+    """Combinations that are not run, with the reason that `plan` and the report print."""
+
+    match: dict[str, Any] = Field(min_length=1)
+    reason: Annotated[str, StringConstraints(min_length=1)]
+
+
+class Sweep(_Strict):
+    """Variants x data sets x axes x seeds."""
+
+    name: Name
+    datasets: tuple[str, ...] = Field(min_length=1)
+    max_length: Whole = Field(description="tokens kept of each input")
+    train_fraction: float = Field(default=1.0, gt=0, le=1)
+    stage: int = Field(default=0, strict=True, ge=0, description="later stages run later")
+    seeds: Seeds | None = Field(default=None, description="instead of the suite's")
+    trained: bool = Field(default=True, description="false: fresh weights, one seed")
+    meters: tuple[str, ...] = Field(min_length=1)
+    baseline: str | None = Field(
+        default=None, description="label of the variant that every other one is paired with"
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="model fields, for every variant that has them"
+    )
+    axes: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    include: list[dict[str, Any]] = Field(
+        default_factory=list, description="combinations beside the product of the axes"
+    )
+    exclude: list[dict[str, Any]] = Field(
+        default_factory=list, description="combinations taken out of the product"
+    )
+    skip: list[Skip] = Field(default_factory=list)
+    options: dict[str, dict[str, Any]] = Field(
+        default_factory=dict, description="by meter; over the suite's"
+    )
+    variants: tuple[Variant, ...] = Field(min_length=1)
+
+    def variant(self, label: str) -> Variant:
+        """The variant with this label.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for variant in self.variants:
+            if variant.label == label:
+                return variant
+        raise KeyError(label)
+
+
+class Suite(_Strict):
+    """A validated suite file."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    title: str
+    description: str = ""
+    seeds: Seeds = (0,)
+    recipe: dict[str, Any] = Field(default_factory=dict, description="training.recipe.Recipe's")
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict, description="by meter")
+    sweeps: tuple[Sweep, ...] = Field(alias="sweep", min_length=1)
+
+    _path: Path = PrivateAttr(default=Path("suite.toml"))
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self._path.stem
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
+    def shown_path(self) -> str:
+        """The file as messages name it: relative to the checkout where it lies in it."""
+        return shown(self._path)
+
+    def options_for(self, sweep: str, meter: str) -> dict[str, Any]:
+        """A meter's options in a sweep: the suite's, with the sweep's own over them."""
+        own = {s.name: s.options for s in self.sweeps}[sweep]
+        return {**self.options.get(meter, {}), **own.get(meter, {})}
+
+    @model_validator(mode="after")
+    def _names_are_known(self) -> Self:
+        from benchmarks.planning.lint import problems
+
+        found = list(problems(self))
+        if found:
+            raise ValueError("\n".join(found))
+        return self
+
+
+def suite_names() -> tuple[str, ...]:
+    """Names of the suites that lie beside the harness, sorted."""
+    return tuple(sorted(path.stem for path in resource_dir("suites").glob("*.toml")))
+
+
+def load_suite(name_or_path: str) -> Suite:
+    """Reads and validates a suite.
+
+    Args:
+        name_or_path: a name from `suite_names`, or the path of a .toml file.
+
+    Raises:
+        UsageError: no suite of that name.
+        InvalidFileError: the file cannot be read or is wrong; one line for each problem, with
+            file, key path, value found and what would be right.
+    """
+    if name_or_path.endswith(".toml"):
+        path = Path(name_or_path)
+    elif name_or_path in suite_names():
+        path = resource_dir("suites") / f"{name_or_path}.toml"
+    else:
+        hint = suggest(name_or_path, suite_names(), kind="suite")
+        raise UsageError(f"{hint} A suite of your own is given as the path of a .toml file.")
+    return parse_suite(read_toml(path), path)
+
+
+def parse_suite(values: Mapping[str, Any], path: Path) -> Suite:
+    """A suite from a file's content; `path` names it.
+
+    Raises:
+        InvalidFileError: as `load_suite`.
+    """
+    try:
+        suite = Suite.model_validate(values)
+    except ValidationError as error:
+        lines = [f"{shown(path)}: {text}" for text in _texts(error)]
+        raise InvalidFileError("\n".join(lines)) from error
+    suite._path = path  # noqa: SLF001 - the file is no part of its own content
+    return suite
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The content of a TOML file.
+
+    Raises:
+        InvalidFileError: it cannot be read, or is no TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidFileError(f"{shown(path)}: cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidFileError(f"{shown(path)}: is not valid TOML: {error}") from error
+
+
+def shown(path: Path) -> str:
+    """A path for messages: relative to the checkout where it lies in it."""
+    return str(path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path)
+
+
+def _texts(error: ValidationError) -> Iterator[str]:
+    items = error.errors()
+    for item in items:
+        depth = len(item["loc"])
+        if any(len(o["loc"]) > depth and o["loc"][:depth] == item["loc"] for o in items):
+            continue  # e.g. "too short" for a list whose items were refused
+        where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in item["loc"])
+        text = item["msg"].removeprefix("Value error, ")
+        for line in text.splitlines():
+            shown_value = _found(item["input"]) if item["type"] != "value_error" else ""
+            yield f"{where.lstrip('.')}: {line}{shown_value}" if where else line
+
+
+def _found(value: Any) -> str:
+    text = repr(value)
+    return "" if isinstance(value, (dict, list)) or len(text) > 80 else f", not {text}"
