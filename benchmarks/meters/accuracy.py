@@ -1,0 +1,102 @@
+"""Accuracy on the test split, which is read here and nowhere else before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.meters.inputs import data_used
+from benchmarks.meters.interface import Measurement, Subject
+from benchmarks.meters.shares import share
+from benchmarks.records import Value
+from benchmarks.training.evaluate import confusion, macro_f1, predict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from benchmarks.data.load import EncodedSplit
+    from benchmarks.training.evaluate import Predictions
+
+
+def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
+    """Accuracy as inference runs, and with training's gates where the model has any.
+
+    Args:
+        subject: a trained point.
+        options: `batch_size` (default 64).
+
+    Returns:
+        accuracy and soft_accuracy (fraction, Wilson interval), macro_f1, mean_s and mean_k (whole
+        model, then per layer with context `layer`); per test row in `arrays`: row_id, label,
+        prediction, length, and per layer i: s_i, k_i and heads_i (bit h set: head h was computed).
+    """
+    batch_size = int(options.get("batch_size", 64))
+    test = subject.data.test()
+    hard = predict(subject.model, test, batch_size=batch_size)
+    counts = confusion(test.labels, hard.predicted, len(subject.data.classes))
+    values = [
+        share("accuracy", _right(test, hard), len(test)),
+        Value(name="macro_f1", value=macro_f1(counts), unit="fraction", n=len(test)),
+    ]
+    series: dict[str, list[Any]] = {
+        "recall": _recall(counts),
+        "confusion": counts.tolist(),
+    }
+    if hard.s is not None and hard.k is not None and hard.selected is not None:
+        soft = predict(subject.model, test, batch_size=batch_size, head_mode="soft")
+        values.append(share("soft_accuracy", _right(test, soft), len(test)))
+        values += _means("mean_s", hard.s, "fraction") + _means("mean_k", hard.k, "heads")
+        series["head_use"] = hard.selected.mean(axis=0).round(6).tolist()
+    return Measurement(
+        values=values,
+        data=data_used(subject.data),
+        series=series,
+        info={"classes": list(subject.data.classes), "batch_size": batch_size},
+        arrays=_per_row(test, hard),
+    )
+
+
+def _right(split: EncodedSplit, predictions: Predictions) -> int:
+    return int((predictions.predicted == split.labels).sum())
+
+
+def _means(name: str, per_layer: NDArray[Any], unit: str) -> list[Value]:
+    """The mean over inputs and layers, then over inputs for each layer."""
+    n = len(per_layer)
+    whole = Value(name=name, value=float(per_layer.mean(dtype=np.float64)), unit=unit, n=n)
+    layers = per_layer.mean(axis=0, dtype=np.float64)
+    return [whole] + [
+        Value(name=name, value=float(mean), unit=unit, n=n, context={"layer": layer})
+        for layer, mean in enumerate(layers)
+    ]
+
+
+def _recall(counts: NDArray[np.int64]) -> list[float | None]:
+    """Per class, the share of its rows that were recognised; None for a class without rows."""
+    rows = counts.sum(axis=1)
+    return [
+        round(float(right / n), 6) if n else None
+        for right, n in zip(np.diag(counts), rows, strict=True)
+    ]
+
+
+def _per_row(split: EncodedSplit, predictions: Predictions) -> pd.DataFrame:
+    import pandas as pd
+
+    columns: dict[str, NDArray[Any]] = {
+        "row_id": split.row_ids,
+        "label": split.labels.astype(np.int16),
+        "prediction": predictions.predicted.astype(np.int16),
+        "length": np.asarray(split.lengths, dtype=np.int32),
+    }
+    if predictions.s is not None and predictions.k is not None and predictions.selected is not None:
+        bits = 1 << np.arange(predictions.selected.shape[2], dtype=np.int64)
+        for layer in range(predictions.s.shape[1]):
+            columns[f"s_{layer}"] = predictions.s[:, layer].astype(np.float32)
+            columns[f"k_{layer}"] = predictions.k[:, layer].astype(np.int8)
+            columns[f"heads_{layer}"] = predictions.selected[:, layer] @ bits
+    return pd.DataFrame(columns)

@@ -1,0 +1,29 @@
+"""What a record says of the inputs that a number was measured on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.data.card import GeneratedSource
+from benchmarks.records import DataUsed
+
+if TYPE_CHECKING:
+    from benchmarks.data.load import TextData
+
+
+def data_used(data: TextData) -> DataUsed:
+    """Identity of the test split, with what was cut off or empty in the note."""
+    split = data.test()
+    notes = [data.note] if data.note else []
+    if split.n_truncated:
+        notes.append(f"{split.n_truncated} of {len(split)} inputs cut to {data.max_length} tokens")
+    if split.n_empty:
+        notes.append(f"{split.n_empty} of {len(split)} inputs are empty texts")
+    return DataUsed(
+        name=data.card.name,
+        split="generated" if isinstance(data.card.source, GeneratedSource) else "test",
+        n=len(split),
+        hash=data.hash,
+        partial=data.partial,
+        note="; ".join(notes),
+    )

@@ -1,0 +1,68 @@
+"""From a point's declared values to a configuration and a freshly initialised model."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+import torch
+
+from benchmarks.errors import UsageError, suggest
+
+if TYPE_CHECKING:
+    from benchmarks.data.load import TextData
+    from benchmarks.planning.points import Point
+    from models.config import EncoderConfig, TrainedSummary
+    from models.interface import Classifier
+
+
+def build_config(
+    point: Point, data: TextData, source: TrainedSummary | None = None
+) -> EncoderConfig:
+    """The point's full configuration.
+
+    Args:
+        point: declares the model and its parameters.
+        data: gives vocabulary size, number of classes, longest input and number of segments.
+        source: what the trained source says of itself, for a model that depends on one.
+
+    Raises:
+        UsageError: parameters that the model does not have or cannot take, or a source missing.
+    """
+    from benchmarks.catalog import MODELS
+
+    config_class = MODELS.get(point.model)
+    where = f"model '{point.model}', point '{point.label or point.point_id}'"
+    known = config_class.declarable()
+    for name in point.params:
+        if name not in known:
+            raise UsageError(f"{where}: {suggest(name, known, kind='parameter')}")
+    try:
+        config = config_class(
+            **point.params,
+            vocab_size=data.vocab_size,
+            n_classes=len(data.classes),
+            max_length=data.max_length,
+            n_segments=data.n_segments,
+        )
+        if config_class.source == "none":
+            return config
+        if source is None:
+            raise UsageError(
+                f"{where}: this model takes its {config_class.source} from a trained source, "
+                "and this point has none"
+            )
+        return config.resolve(source)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where}: {error}") from error
+
+
+def build_model(config: EncoderConfig, seed: int) -> Classifier:
+    """A fresh model whose weights depend on `config` and `seed` alone."""
+    module, _, name = config.target.partition(":")
+    model_class = getattr(importlib.import_module(module), name)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model: Classifier = model_class(config)
+    model.reseed(seed)
+    return model

@@ -1,0 +1,124 @@
+"""Predictions of a model on a split, in the split's order, and the scores read from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from benchmarks.data.batches import eval_batches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from benchmarks.data.load import EncodedSplit
+    from models.interface import Classifier, HeadDecisions, HeadMode
+
+PREDICT_SEED = 20_260_422
+"""Restarts a model's own generators before each pass, so that random heads can be repeated."""
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What a model said about each row of a split, in the split's order.
+
+    Attributes:
+        logits: (n, n_classes) float32.
+        s: (n, depth) float32, share of heads asked for; None for a model without head decisions,
+            as `k` and `selected`.
+        k: (n, depth) int64, heads computed.
+        selected: (n, depth, n_heads) bool, which.
+    """
+
+    logits: NDArray[np.float32]
+    s: NDArray[np.float32] | None = None
+    k: NDArray[np.int64] | None = None
+    selected: NDArray[np.bool_] | None = None
+
+    @property
+    def predicted(self) -> NDArray[np.int64]:
+        """(n,) class with the greatest logit."""
+        best: NDArray[np.int64] = self.logits.argmax(axis=1).astype(np.int64)
+        return best
+
+
+@torch.inference_mode()
+def predict(
+    model: Classifier, split: EncodedSplit, *, batch_size: int = 64, head_mode: HeadMode = "auto"
+) -> Predictions:
+    """Runs the model in eval mode over a split and leaves its mode as it was.
+
+    Args:
+        model: any classifier.
+        split: n encoded rows.
+        batch_size: rows per forward pass.
+        head_mode: how heads are gated; "auto" is as inference runs.
+    """
+    was_training, was_mode = model.training, model.head_mode
+    model.eval()
+    model.head_mode = head_mode
+    model.reseed(PREDICT_SEED)
+    logits: list[torch.Tensor] = []
+    heads: list[HeadDecisions] = []
+    row_ids: list[NDArray[np.int64]] = []
+    try:
+        for batch in eval_batches(split, batch_size):
+            output = model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+            logits.append(output.logits)
+            row_ids.append(np.asarray(batch.row_ids, dtype=np.int64))
+            if output.heads is not None:
+                heads.append(output.heads)
+    finally:
+        model.train(was_training)
+        model.head_mode = was_mode
+    if not logits:
+        return Predictions(np.zeros((0, model.config.n_classes), np.float32))
+    order = _positions(split.row_ids, np.concatenate(row_ids))
+
+    def gather(parts: list[torch.Tensor]) -> NDArray[Any]:
+        return torch.cat(parts).numpy()[order]
+
+    if not heads:
+        return Predictions(gather(logits))
+    return Predictions(
+        gather(logits),
+        s=gather([part.budget.float() for part in heads]),
+        k=gather([part.k.long() for part in heads]),
+        selected=gather([part.selected for part in heads]),
+    )
+
+
+def _positions(wanted: NDArray[np.int64], got: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each wanted row id, where it stands in `got`."""
+    by_id = np.argsort(got, kind="stable")
+    found = by_id[np.searchsorted(got, wanted, sorter=by_id)]
+    if len(got) != len(wanted) or not np.array_equal(got[found], wanted):
+        raise ValueError("batches do not hold each row of the split exactly once")
+    return found.astype(np.int64)
+
+
+def accuracy(labels: NDArray[np.int64], predicted: NDArray[np.int64]) -> float:
+    """Share of rows whose prediction is the label."""
+    return float(np.mean(labels == predicted))
+
+
+def confusion(
+    labels: NDArray[np.int64], predicted: NDArray[np.int64], n_classes: int
+) -> NDArray[np.int64]:
+    """(n_classes, n_classes) counts; row: label, column: prediction."""
+    flat = np.bincount(labels * n_classes + predicted, minlength=n_classes * n_classes)
+    return flat.reshape(n_classes, n_classes).astype(np.int64)
+
+
+def macro_f1(counts: NDArray[np.int64]) -> float:
+    """Mean F1 over the classes that occur as label or as prediction.
+
+    Args:
+        counts: a `confusion` matrix.
+    """
+    right = np.diag(counts)
+    total = counts.sum(axis=0) + counts.sum(axis=1)
+    occurs = total > 0
+    return float(np.mean(2 * right[occurs] / total[occurs]))

@@ -1,0 +1,211 @@
+"""The training loop: one recipe for every model, and the same bits for the same seed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from benchmarks.data.batches import train_batches
+from benchmarks.errors import FrugalbenchError, UsageError
+from benchmarks.training.evaluate import accuracy, predict
+from benchmarks.training.record import EpochRecord, TrainingRecord
+
+if TYPE_CHECKING:
+    from benchmarks.data.load import TextData
+    from benchmarks.training.recipe import Recipe
+    from models.interface import Classifier, HeadDecisions
+
+Report = Callable[[dict[str, Any]], None]
+"""Called with step, steps, epoch, epochs, loss, accuracy, mean_s, mean_k."""
+
+REPORT_EVERY = 10
+
+
+class DivergedError(FrugalbenchError):
+    """The loss became infinite or not a number."""
+
+    exit_code = 1
+
+
+def train(
+    model: Classifier, data: TextData, recipe: Recipe, seed: int, report: Report | None = None
+) -> TrainingRecord:
+    """Trains in place, for a fixed number of epochs; the last weights are the result.
+
+    The outcome depends on the arguments alone: dropout, order and the model's own noise are
+    seeded here, one thread is used, and the process's random state is left as it was.
+
+    Args:
+        model: freshly initialised classifier.
+        data: its training split is learned from; its validation split is only looked at.
+        recipe: how.
+        seed: of dropout, order and noise.
+        report: called every few steps.
+
+    Raises:
+        UsageError: the data set has no training rows.
+        DivergedError: a loss that is not finite; names epoch and step.
+    """
+    if len(data.train) == 0:
+        raise UsageError(f"data set '{data.card.name}' has no training rows: nothing to train on")
+    with _one_thread(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return _train(model, data, recipe, seed, report or (lambda _: None))
+
+
+def _train(
+    model: Classifier, data: TextData, recipe: Recipe, seed: int, report: Report
+) -> TrainingRecord:
+    order = torch.Generator().manual_seed(seed)
+    steps = recipe.epochs * math.ceil(len(data.train) / recipe.batch_size)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(
+        parameter_groups(model, recipe.weight_decay),
+        lr=recipe.peak_lr,
+        betas=(0.9, recipe.beta2),
+        fused=True,
+    )
+    epochs: list[EpochRecord] = []
+    step = 0
+    for epoch in range(1, recipe.epochs + 1):
+        model.train()
+        # validation restarts these generators; without a new seed every epoch would draw alike
+        model.reseed(seed * 1000 + epoch)
+        sums = _Sums()
+        lr = 0.0
+        started, first_step = time.perf_counter(), step
+        for batch in train_batches(data.train, recipe.batch_size, order):
+            lr = learning_rate(step, steps, recipe)
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+            model.set_progress(step / max(1, steps - 1))
+            output = model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+            parts = {"task": functional.cross_entropy(output.logits, batch.labels)}
+            parts |= model.auxiliary_losses(output)
+            loss = torch.stack(list(parts.values())).sum()
+            step += 1
+            if not math.isfinite(loss.item()):
+                found = ", ".join(f"{name} = {part.item():g}" for name, part in parts.items())
+                raise DivergedError(
+                    f"training diverged in epoch {epoch}, step {step} of {steps}: the loss is "
+                    f"{loss.item():g} ({found}). A lower recipe.peak_lr than {recipe.peak_lr:g} "
+                    "may help."
+                )
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss)
+            nn.utils.clip_grad_norm_(parameters, recipe.clip)
+            optimizer.step()
+            right = (output.logits.detach().argmax(dim=1) == batch.labels).sum().item()
+            sums.add(parts | {"total": loss}, int(right), len(batch.labels), output.heads)
+            if step % REPORT_EVERY == 0 or step == steps:
+                report(
+                    {
+                        "step": step,
+                        "steps": steps,
+                        "epoch": epoch,
+                        "epochs": recipe.epochs,
+                        "loss": sums.mean("total"),
+                        "accuracy": sums.mean("right"),
+                        "mean_s": sums.get("s"),
+                        "mean_k": sums.get("k"),
+                    }
+                )
+        seconds = time.perf_counter() - started
+        validation = predict(model, data.validation)
+        epochs.append(
+            EpochRecord(
+                epoch=epoch,
+                steps=step - first_step,
+                seconds=seconds,
+                lr=lr,
+                losses={name: sums.mean(name) for name in (*parts, "total")},
+                train_accuracy=sums.mean("right"),
+                validation_accuracy=accuracy(data.validation.labels, validation.predicted),
+                mean_s=sums.get("s"),
+                mean_k=sums.get("k"),
+                entropy=sums.get("entropy"),
+                schedules=model.schedule_state(),
+            )
+        )
+    model.eval()
+    return TrainingRecord(tuple(epochs))
+
+
+def learning_rate(step: int, steps: int, recipe: Recipe) -> float:
+    """Linear warm-up to `peak_lr`, then half a cosine to zero.
+
+    Args:
+        step: steps already made, from 0.
+        steps: all steps of the training.
+        recipe: holds `warmup` (share of all steps) and `peak_lr`.
+    """
+    warm = round(recipe.warmup * steps)
+    if step < warm:
+        return recipe.peak_lr * ((step + 1) / warm)
+    return recipe.peak_lr * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
+
+
+def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Two groups: matrices, which decay, and norms, biases and embeddings, which do not."""
+    spared = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    decayed: list[nn.Parameter] = []
+    free: list[nn.Parameter] = []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            matrix = parameter.ndim >= 2 and id(parameter) not in spared
+            (decayed if matrix else free).append(parameter)
+    return [
+        {"params": decayed, "weight_decay": weight_decay},
+        {"params": free, "weight_decay": 0.0},
+    ]
+
+
+class _Sums:
+    """Running sums over the inputs of one epoch."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.sums: dict[str, float] = defaultdict(float)
+
+    def add(
+        self, losses: dict[str, torch.Tensor], right: int, n: int, heads: HeadDecisions | None
+    ) -> None:
+        self.n += n
+        self.sums["right"] += right
+        for name, loss in losses.items():
+            self.sums[name] += loss.item() * n
+        if heads is not None:
+            self.sums["s"] += heads.budget.detach().mean().item() * n
+            self.sums["k"] += heads.k.float().mean().item() * n
+            self.sums["entropy"] += normalised_entropy(heads.scores.detach()).mean().item() * n
+
+    def mean(self, name: str) -> float:
+        return self.sums[name] / self.n
+
+    def get(self, name: str) -> float | None:
+        return self.mean(name) if name in self.sums else None
+
+
+def normalised_entropy(p: torch.Tensor) -> torch.Tensor:
+    """Entropy over the last dimension divided by its maximum; 0 where there is one entry only."""
+    entropy = torch.special.entr(p).sum(dim=-1)
+    return entropy / math.log(p.shape[-1]) if p.shape[-1] > 1 else torch.zeros_like(entropy)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """The order of floating-point sums, and so the bits, depend on the number of threads."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,121 @@
+"""Brings a point to where a meter can measure it: trained once, loaded, in eval mode."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from benchmarks.catalog import MODELS
+from benchmarks.data.load import load_text
+from benchmarks.errors import StorageError, UsageError
+from benchmarks.meters.interface import Subject
+from benchmarks.planning.keys import artifact_key
+from benchmarks.training.build import build_config, build_model
+from benchmarks.training.loop import train
+from benchmarks.training.recipe import Recipe
+from benchmarks.training.summary import summarise
+
+if TYPE_CHECKING:
+    from benchmarks.data.load import TextData
+    from benchmarks.planning.points import Point
+    from benchmarks.training.artifacts import Artifact, ArtifactStore
+    from benchmarks.training.loop import Report
+    from models.interface import Classifier
+
+
+def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = None) -> Artifact:
+    """The trained weights of a point, from the store or by training now; its source comes first.
+
+    A model that takes its source's weights unchanged has no artifact of its own: the source's is
+    returned.
+
+    Args:
+        point: a trained point.
+        store: where artifacts lie.
+        report: called with the progress of a training.
+
+    Raises:
+        UsageError: the point cannot be built, or lacks its source.
+        StorageError: the store is full, read-only or damaged.
+        DivergedError: the loss became infinite or not a number.
+    """
+    if point.recipe is None:
+        raise UsageError(f"point '{point.label or point.point_id}' has fresh weights by design")
+    source = _ensure_source(point, store, report)
+    if source is not None and MODELS.get(point.model).source == "weights":
+        return source
+    key = artifact_key(point)
+    if store.has(key):
+        return store.load(key)
+    with store.lock(key):
+        if store.has(key):
+            return store.load(key)
+        data = _data(point)
+        config = build_config(point, data, source.summary if source else None)
+        model = build_model(config, point.seed)
+        record = train(model, data, Recipe.from_declared(point.recipe), point.seed, report)
+        validation, summary = summarise(model, data)
+        return store.save(
+            key,
+            declared=point.declared(),
+            config=asdict(config),
+            state=model.state_dict(),
+            record=record,
+            validation=validation,
+            summary=summary,
+        )
+
+
+def prepare_subject(point: Point, store: ArtifactStore) -> Subject:
+    """The point's model in eval mode with its weights, and its data.
+
+    Args:
+        point: trained (its artifact is made if it is missing) or not (fresh weights by its seed).
+        store: where artifacts lie.
+
+    Raises:
+        UsageError, StorageError, DivergedError: as `ensure_artifact`.
+    """
+    data = _data(point)
+    if point.recipe is None:
+        return Subject(
+            point, _ready(build_model(build_config(point, data), point.seed)), data, None
+        )
+    artifact = ensure_artifact(point, store)
+    source = _ensure_source(point, store, None)
+    config = build_config(point, data, source.summary if source else None)
+    model = build_model(config, point.seed)
+    try:
+        model.load_state_dict(artifact.state_dict())
+    except RuntimeError as error:
+        raise StorageError(
+            f"the weights in {artifact.folder} do not fit the model '{point.model}': {error}"
+        ) from error
+    return Subject(point, _ready(model), data, artifact)
+
+
+def _ensure_source(point: Point, store: ArtifactStore, report: Report | None) -> Artifact | None:
+    needs = MODELS.get(point.model).source
+    if needs == "none":
+        return None
+    if point.source is None:
+        raise UsageError(
+            f"point '{point.label or point.point_id}': model '{point.model}' takes its {needs} "
+            "from a trained source; give the variant a `source`"
+        )
+    return ensure_artifact(point.source, store, report)
+
+
+@lru_cache(maxsize=4)
+def _load(dataset: str, max_length: int, train_fraction: float) -> TextData:
+    return load_text(dataset, max_length=max_length, train_fraction=train_fraction)
+
+
+def _data(point: Point) -> TextData:
+    return _load(point.dataset, point.max_length, point.train_fraction)
+
+
+def _ready(model: Classifier) -> Classifier:
+    model.set_progress(1.0)
+    return model.eval()
