@@ -1,0 +1,1 @@
+"""Engines, worker processes, and the records they leave."""

@@ -1,0 +1,149 @@
+"""Records on disk: one JSON file each, its per-example arrays in a Parquet file beside it.
+
+A damaged file counts as missing, with a warning that names it, so that running again mends it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+
+from benchmarks.errors import StorageError
+from benchmarks.records import SCHEMA_VERSION, Record
+from benchmarks.running.files import sha256_of, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEY_IN_NAME = 12
+
+
+class DamagedRecordWarning(UserWarning):
+    """A record file that cannot be read; it is treated as missing."""
+
+
+class RecordStore:
+    """Records under one folder.
+
+    Args:
+        root: the folder.
+        flat: all files in `root` itself (the committed reference) instead of one folder a point.
+    """
+
+    def __init__(self, root: Path, *, flat: bool = False) -> None:
+        self.root = root
+        self.flat = flat
+
+    def path(
+        self, point_id: str, meter: str, cache_key: str, baseline_point_id: str | None = None
+    ) -> Path:
+        """Where the record of this identity lies, whether or not it exists."""
+        against = f"--{baseline_point_id}" if baseline_point_id else ""
+        name = f"{meter}{against}-{cache_key[:KEY_IN_NAME]}.json"
+        return self.root / f"{point_id}-{name}" if self.flat else self.root / point_id / name
+
+    def path_for(self, record: Record) -> Path:
+        """Where `record` lies."""
+        return self.path(
+            record.point_id, record.meter, record.key.cache_key, record.baseline_point_id
+        )
+
+    def write(self, record: Record, arrays: pd.DataFrame | None = None) -> Path:
+        """Stores a record, its arrays first, so that a record never names a missing file.
+
+        Raises:
+            StorageError: the disk is full or read-only.
+        """
+        path = self.path_for(record)
+        if arrays is not None:
+            beside = path.with_suffix(".parquet")
+            buffer = io.BytesIO()
+            arrays.to_parquet(buffer, index=False, compression="zstd")
+            write_atomically(beside, buffer.getvalue())
+            record = record.model_copy(
+                update={"arrays": beside.name, "arrays_sha256": sha256_of(beside)}
+            )
+        text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False)
+        write_atomically(path, text.encode() + b"\n")
+        return path
+
+    def exists(
+        self, point_id: str, meter: str, cache_key: str, baseline_point_id: str | None = None
+    ) -> bool:
+        """Whether a readable record of this identity is here; failed ones count as absent."""
+        record = self.find(point_id, meter, cache_key, baseline_point_id)
+        return record is not None and record.status == "ok"
+
+    def find(
+        self, point_id: str, meter: str, cache_key: str, baseline_point_id: str | None = None
+    ) -> Record | None:
+        """The record of this identity, or None where it is missing or damaged."""
+        path = self.path(point_id, meter, cache_key, baseline_point_id)
+        if not path.is_file():
+            return None
+        record = self.read_or_warn(path)
+        return record if record is not None and record.key.cache_key == cache_key else None
+
+    def all(self) -> list[Record]:
+        """Every readable record, in the order of their file names."""
+        pattern = "*.json" if self.flat else "*/*.json"
+        found = (self.read_or_warn(path) for path in sorted(self.root.glob(pattern)))
+        return [record for record in found if record is not None]
+
+    def read_arrays(self, record: Record) -> pd.DataFrame | None:
+        """The per-example arrays of a record, or None where it has none.
+
+        Raises:
+            StorageError: the file is missing or is not the one that the record was written with.
+        """
+        import pandas as pd
+
+        if record.arrays is None:
+            return None
+        path = self.path_for(record).parent / record.arrays
+        if not path.is_file() or sha256_of(path) != record.arrays_sha256:
+            state = "missing" if not path.is_file() else "not the file the record was written with"
+            raise StorageError(
+                f"{path} is {state}. Delete {self.path_for(record).name} beside it and run the "
+                "suite again."
+            )
+        return pd.read_parquet(path)
+
+    def read_or_warn(self, path: Path) -> Record | None:
+        """The record in `path`; None, with a warning that names it, where it is damaged."""
+        try:
+            return read_record(path)
+        except StorageError as error:
+            warnings.warn(str(error), DamagedRecordWarning, stacklevel=3)
+            return None
+
+
+def read_record(path: Path) -> Record:
+    """Reads one record file.
+
+    Raises:
+        StorageError: half-written, damaged, or of another schema version.
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StorageError(
+            f"{path} is damaged ({error}); it counts as missing and is measured again by the next run"
+        ) from error
+    version = values.get("schema_version") if isinstance(values, dict) else None
+    if version != SCHEMA_VERSION:
+        raise StorageError(
+            f"{path}: schema_version is {version!r}, this version reads {SCHEMA_VERSION}; it counts "
+            "as missing"
+        )
+    try:
+        return Record.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise StorageError(f"{path}: {where}: {first['msg']}; it counts as missing") from error
