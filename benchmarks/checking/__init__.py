@@ -1,0 +1,1 @@
+"""Claims, regressions against the committed reference, and accepting a new one."""

@@ -1,0 +1,302 @@
+"""Evaluates claims on a suite's records; measures nothing itself."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.checking.attention import attention_need
+from benchmarks.checking.claim_files import load_claims
+from benchmarks.checking.verdicts import ClaimResult, Verdict, judge
+from benchmarks.errors import StorageError
+from benchmarks.statistics.intervals import (
+    Interval,
+    paired_bootstrap,
+    paired_log_ratio_t,
+    paired_t,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from benchmarks.checking.claim_files import Claim
+    from benchmarks.planning.expand import PlannedPoint, Use
+    from benchmarks.planning.points import Point
+    from benchmarks.records import Record, Value
+    from benchmarks.results import ResultSet
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One data set and candidate (in one setting of the axes), and its points by seed."""
+
+    dataset: str
+    candidate: str
+    setting: Mapping[str, Any]
+    points: tuple[PlannedPoint, ...]
+
+    def verdict(self, **found: Any) -> Verdict:
+        return Verdict(self.dataset, self.candidate, self.setting, **found)
+
+
+def evaluate(results: ResultSet, *, evidence: bool = True) -> list[ClaimResult]:
+    """Every claim that `results.suite` decides; see `evaluate_claim`.
+
+    Raises:
+        InvalidFileError: a claim file is wrong.
+    """
+    claims = load_claims(results.suite.name)
+    return [evaluate_claim(claim, results, evidence=evidence) for claim in claims]
+
+
+def evaluate_claim(claim: Claim, results: ResultSet, *, evidence: bool = True) -> ClaimResult:
+    """A verdict for each data set and candidate of a claim.
+
+    Args:
+        claim: a claim that `results.suite` decides.
+        results: current or accepted results.
+        evidence: also make the intervals that do not decide (they read per-example arrays).
+
+    Raises:
+        InvalidFileError: the claim names a sweep, label or data set that the suite has not.
+    """
+    claim.check_names(results.suite)
+    judges = {
+        "accuracy_difference": _accuracy,
+        "macs_ratio": _macs,
+        "speedup": _speedup,
+    }
+    verdicts = [judges[claim.quantity](claim, results, c, evidence) for c in _cells(claim, results)]
+    return ClaimResult(claim, tuple(verdicts))
+
+
+def _cells(claim: Claim, results: ResultSet) -> Iterator[_Cell]:
+    for dataset in claim.datasets:
+        for candidate in claim.candidates:
+            groups: dict[str, list[PlannedPoint]] = defaultdict(list)
+            settings: dict[str, dict[str, Any]] = {}
+            for planned, use in _places(results, claim.sweep, dataset):
+                if use.label == candidate:
+                    groups[planned.point.group_id].append(planned)
+                    settings[planned.point.group_id] = _setting(use)
+            for group, members in groups.items():
+                yield _Cell(dataset, candidate, settings[group], tuple(members))
+            if not groups:
+                yield _Cell(dataset, candidate, {}, ())
+
+
+def _places(results: ResultSet, sweep: str, dataset: str) -> Iterator[tuple[PlannedPoint, Use]]:
+    """Every place of a sweep's points on one data set; equal points are planned once."""
+    for planned in results.expansion.points:
+        if planned.point.dataset == dataset:
+            yield from ((planned, use) for use in planned.uses if use.sweep == sweep)
+
+
+def _setting(use: Use) -> dict[str, Any]:
+    return {name: value for name, value in use.axes.items() if name != "seed"}
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The values of one seed, and the records that they come from."""
+
+    seed: int
+    ours: float
+    theirs: float
+    records: tuple[Record, Record]
+
+
+def _pairs(
+    claim: Claim, results: ResultSet, cell: _Cell, meter: str, name: str, **context: str
+) -> list[_Pair]:
+    pairs = []
+    for planned in cell.points:
+        baseline = _baseline(claim, results, cell, planned)
+        ours = results.record(planned.point.point_id, meter)
+        theirs = results.record(baseline.point_id, meter) if baseline else None
+        if ours is None or theirs is None:
+            continue
+        left, right = ours.get(name, **context), theirs.get(name, **context)
+        if left is not None and right is not None:
+            pairs.append(_Pair(planned.point.seed, left.value, right.value, (ours, theirs)))
+    return pairs
+
+
+def _baseline(claim: Claim, results: ResultSet, cell: _Cell, planned: PlannedPoint) -> Point | None:
+    """The claim's baseline at the same data set, seed and setting.
+
+    A model may lack an axis of the sweep; it then stands for every value of that axis.
+    """
+    for other, use in _places(results, claim.sweep, cell.dataset):
+        shared = all(cell.setting.get(k, v) == v for k, v in _setting(use).items())
+        if use.label == claim.baseline and other.point.seed == planned.point.seed and shared:
+            return other.point
+    return None
+
+
+def _accuracy(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+    pairs = _pairs(claim, results, cell, "accuracy", "accuracy")
+    if not pairs:
+        return _unmeasured(results, cell, f"accuracy of {cell.candidate} and {claim.baseline}")
+    differences = [pair.ours - pair.theirs for pair in pairs]
+    interval = paired_t(differences, claim.confidence) if len(pairs) > 1 else None
+    estimate = interval.estimate if interval else differences[0]
+    need = attention_need(
+        results,
+        claim.sweep,
+        cell.dataset,
+        claim.baseline,
+        margin=abs(claim.threshold.value),
+        confidence=claim.confidence,
+    )
+    return _decided(
+        claim,
+        results,
+        cell,
+        estimate,
+        interval,
+        records=[record for pair in pairs for record in pair.records],
+        evidence=_over_examples(claim, results, pairs) if evidence else {},
+        caveats=[need.text] if need.text else [],
+    )
+
+
+def _over_examples(claim: Claim, results: ResultSet, pairs: Sequence[_Pair]) -> dict[str, Interval]:
+    """For each seed, the difference's interval over test examples; left out without arrays."""
+    found = {}
+    for pair in pairs:
+        try:
+            ours, theirs = (results.arrays(record) for record in pair.records)
+        except StorageError:
+            continue
+        if ours is None or theirs is None:
+            continue
+        both = ours.merge(theirs, on="row_id", suffixes=("", "_base"), validate="one_to_one")
+        if len(both) == 0:
+            continue
+        found[f"seed {pair.seed}, over examples"] = paired_bootstrap(
+            (both["prediction"] == both["label"]).to_numpy(),
+            (both["prediction_base"] == both["label_base"]).to_numpy(),
+            claim.confidence,
+            RESAMPLES,
+            pair.seed,
+        )
+    return found
+
+
+def _macs(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+    pairs = _pairs(claim, results, cell, "flops", "macs", stat="mean")
+    if not pairs:
+        return _unmeasured(results, cell, f"MACs of {cell.candidate} and {claim.baseline}")
+    logs = [math.log(pair.ours / pair.theirs) for pair in pairs]
+    interval = paired_log_ratio_t(logs, claim.confidence) if len(pairs) > 1 else None
+    core = _pairs(claim, results, cell, "flops", "macs_attention_core", stat="mean")
+    ratios = [math.log(p.ours / p.theirs) for p in core if p.ours > 0 and p.theirs > 0]
+    beside = {}
+    if evidence and len(ratios) > 1:
+        beside["attention core only"] = paired_log_ratio_t(ratios, claim.confidence)
+    identical = interval is not None and interval.low == interval.high
+    return _decided(
+        claim,
+        results,
+        cell,
+        interval.estimate if interval else math.exp(logs[0]),
+        interval,
+        records=[record for pair in pairs for record in pair.records],
+        evidence=beside,
+        caveats=["the same on every seed, so the interval has no width"] if identical else [],
+    )
+
+
+def _speedup(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+    del evidence
+    size = claim.batch_size or 1
+    for planned in cell.points:
+        baseline = _baseline(claim, results, cell, planned)
+        if baseline is None:
+            continue
+        record = results.record(planned.point.point_id, "latency", baseline.point_id)
+        value = record.get("speedup", batch_size=size) if record else None
+        if record is not None and value is not None:
+            break
+    else:
+        what = f"speed-up of {cell.candidate} over {claim.baseline} at batch {size}"
+        return _unmeasured(results, cell, what)
+    caveats = list(record.warnings)
+    promised = record.get("promised_speedup", batch_size=size)
+    if promised is not None:
+        caveats.append(f"the MACs of the same weights and inputs promise {promised.value:.2f}x")
+    return _decided(
+        claim,
+        results,
+        cell,
+        value.value,
+        _stated(value, claim),
+        records=[record],
+        evidence={},
+        caveats=caveats,
+        n=value.n or 0,
+    )
+
+
+def _stated(value: Value, claim: Claim) -> Interval | None:
+    """The interval that a record states, if it is of the kind that decides this claim."""
+    fits = value.method == claim.decided_by and value.confidence in {None, claim.confidence}
+    if value.low is None or value.high is None or not fits:
+        return None
+    return Interval(
+        value.value, value.low, value.high, claim.decided_by, claim.confidence, value.n or 0
+    )
+
+
+def _decided(
+    claim: Claim,
+    results: ResultSet,
+    cell: _Cell,
+    estimate: float,
+    interval: Interval | None,
+    *,
+    records: Sequence[Record],
+    evidence: Mapping[str, Interval],
+    caveats: Sequence[str],
+    n: int = 1,
+) -> Verdict:
+    threshold = claim.threshold
+    if interval is None:
+        outcome, reason = "undecided", f"no {claim.decided_by} interval (n = {n}): single"
+    else:
+        n = interval.n
+        outcome = judge(interval, threshold)
+        side = {
+            "holds": "the whole interval is",
+            "refuted": "no part of the interval is",
+            "undecided": "only part of the interval is",
+        }[outcome]
+        reason = f"{side} {threshold.text} ({interval.method}, n = {n})"
+    return cell.verdict(
+        outcome=outcome,
+        reason=reason,
+        estimate=estimate,
+        interval=interval,
+        n=n,
+        evidence=dict(evidence),
+        caveats=tuple(caveats),
+        records=tuple(dict.fromkeys(_name(results, record) for record in records)),
+    )
+
+
+def _unmeasured(results: ResultSet, cell: _Cell, what: str) -> Verdict:
+    if not cell.points:
+        return cell.verdict(outcome="unmeasured", reason="the suite skips or excludes every point")
+    ids = {planned.point.point_id for planned in cell.points}
+    failed = any(record.point_id in ids for record in results.failed)
+    reason = f"{what}: not measured together on any seed{' (a point failed)' if failed else ''}"
+    return cell.verdict(outcome="unmeasured", reason=reason)
+
+
+def _name(results: ResultSet, record: Record) -> str:
+    return results.store.path_for(record).relative_to(results.store.root).as_posix()

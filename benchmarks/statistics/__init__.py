@@ -1,0 +1,1 @@
+"""Intervals, and the committed simulation of their coverage."""
