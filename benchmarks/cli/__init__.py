@@ -1,0 +1,1 @@
+"""The `frugalbench` command, one file per subcommand."""

@@ -1,0 +1,63 @@
+"""Run what a suite still misses.
+
+Trains and measures in worker processes. Ctrl-C keeps everything finished, and running again does
+only what is missing. Exit code 1 if a point failed.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+
+def run(
+    suite: Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")],
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Only points with this label, data set, model, sweep or point id."),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where points run.")] = "local",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Render the report anew after each stage.")
+    ] = False,
+) -> None:
+    """Run what a suite still misses."""
+    from benchmarks.cli.progress import ConsoleWatcher
+    from benchmarks.paths import runs_dir
+    from benchmarks.planning.suite import load_suite
+    from benchmarks.running.runner import run_suite
+
+    loaded = load_suite(suite)
+    runs = runs_dir()
+
+    def stage_ended(_: int) -> None:
+        if report:
+            _render(suite)
+
+    with ConsoleWatcher(stage_ended, jobs) as watcher:
+        try:
+            result = run_suite(loaded, runs, watcher, only=only or (), engine=engine, jobs=jobs)
+        except KeyboardInterrupt:
+            watcher.say("stopped; what was finished is kept. Run the same command to go on.")
+            raise typer.Exit(130) from None
+        watcher.summary(result)
+    if not result.ok:
+        raise typer.Exit(1)
+
+
+def _render(suite: str) -> None:
+    """Renders in a process of its own, so that plotting never shares one with the engine."""
+    command = [sys.executable, "-m", "benchmarks", "report", suite]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        typer.echo(
+            f"{shlex.join(command[1:])} failed:\n{done.stderr.strip() or done.stdout.strip()}",
+            err=True,
+        )

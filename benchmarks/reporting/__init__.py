@@ -1,0 +1,1 @@
+"""Markdown and SVG from records alone; needs no torch."""

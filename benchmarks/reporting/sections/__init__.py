@@ -1,0 +1,1 @@
+"""The report's sections, each a function from a view to Markdown."""

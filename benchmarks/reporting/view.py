@@ -1,0 +1,242 @@
+"""What a report looks at: a suite's planned points joined with the records that are there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.catalog import MODELS
+from benchmarks.statistics.intervals import Interval, paired_t
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from benchmarks.planning.expand import PlannedPoint, Use
+    from benchmarks.records import Record, Value
+    from benchmarks.results import ResultSet
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One model variant in one setting; its points differ in the seed alone.
+
+    Attributes:
+        sweep: the sweep that declares it.
+        label: the suite's short name.
+        dataset: name of the card.
+        axes: the sweep's axis values at this setting, without the seed.
+        points: one per seed, in the order of the plan.
+    """
+
+    sweep: str
+    label: str
+    dataset: str
+    axes: Mapping[str, Any]
+    points: tuple[PlannedPoint, ...]
+
+    @property
+    def group_id(self) -> str:
+        """Identity of the setting without the seed."""
+        return self.points[0].point.group_id
+
+    @property
+    def seeds(self) -> list[int]:
+        """The seeds that the suite asks for."""
+        return [p.point.seed for p in self.points]
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the other variants of its sweep are paired with it."""
+        return all(p.baseline is None for p in self.points)
+
+    @property
+    def model(self) -> str:
+        """Registry name of the model."""
+        return self.points[0].point.model
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it takes the idea away and keeps the budget."""
+        return MODELS.get(self.model).role == "control"
+
+    @property
+    def trained(self) -> bool:
+        """Whether its weights are trained (a cost sweep uses fresh ones)."""
+        return self.points[0].point.trained
+
+
+class View:
+    """Look-ups over one `ResultSet`; failed records count as absent here.
+
+    Args:
+        results: what `benchmarks.results.collect` returned.
+    """
+
+    def __init__(self, results: ResultSet) -> None:
+        self.results = results
+        self.suite = results.expansion.suite
+        self.ok = [record for record in results.records if record.status == "ok"]
+        self._records = {(r.point_id, r.meter, r.baseline_point_id): r for r in self.ok}
+        self._arrays: dict[tuple[str, str], pd.DataFrame | None] = {}
+
+    @cached_property
+    def variants(self) -> list[Variant]:
+        """All variants that are measured, in the suite's order; one for each sweep it stands in."""
+        groups: dict[tuple[str, str, str], list[tuple[PlannedPoint, Use]]] = defaultdict(list)
+        for planned in self.results.expansion.points:
+            if planned.meters:
+                for use in planned.uses:
+                    groups[use.sweep, use.label, planned.point.group_id].append((planned, use))
+        return [
+            Variant(
+                sweep=sweep,
+                label=label,
+                dataset=members[0][0].point.dataset,
+                axes={k: v for k, v in members[0][1].axes.items() if k != "seed"},
+                points=tuple(planned for planned, _ in members),
+            )
+            for (sweep, label, _), members in groups.items()
+        ]
+
+    @cached_property
+    def main(self) -> dict[str, list[Variant]]:
+        """Trained variants of sweeps without axes, by data set: the main tables."""
+        plain: dict[str, list[Variant]] = defaultdict(list)
+        for variant in self.variants:
+            if variant.trained and not variant.axes:
+                plain[variant.dataset].append(variant)
+        return dict(plain)
+
+    @cached_property
+    def studies(self) -> dict[tuple[str, str], list[Variant]]:
+        """Trained variants of sweeps with axes, by (sweep, data set)."""
+        found: dict[tuple[str, str], list[Variant]] = defaultdict(list)
+        for variant in self.variants:
+            if variant.trained and variant.axes:
+                found[variant.sweep, variant.dataset].append(variant)
+        return dict(found)
+
+    @cached_property
+    def costs(self) -> dict[str, list[Variant]]:
+        """Untrained variants, by sweep: cost only."""
+        found: dict[str, list[Variant]] = defaultdict(list)
+        for variant in self.variants:
+            if not variant.trained:
+                found[variant.sweep].append(variant)
+        return dict(found)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """Labels of the trained variants, baselines first: the order of colours."""
+        trained = [v for v in self.variants if v.trained]
+        ordered = [v.label for v in trained if v.is_baseline]
+        ordered += [v.label for v in trained]
+        return list(dict.fromkeys(ordered))
+
+    def record(self, planned: PlannedPoint, meter: str) -> Record | None:
+        """The record of one point (of a pair: with its baseline)."""
+        point_id = planned.point.point_id
+        other = planned.baseline.point_id if planned.baseline else None
+        return self._records.get((point_id, meter, None)) or self._records.get(
+            (point_id, meter, other)
+        )
+
+    def records(self, variant: Variant, meter: str) -> list[Record]:
+        """The records of all its seeds that are there."""
+        found = (self.record(planned, meter) for planned in variant.points)
+        return [record for record in found if record is not None]
+
+    def first(self, variant: Variant, meter: str) -> Record | None:
+        """The record of the first seed that has one."""
+        return next(iter(self.records(variant, meter)), None)
+
+    def values(
+        self, variant: Variant, meter: str, name: str, **context: float | str
+    ) -> dict[int, Value]:
+        """The values called `name`, by seed."""
+        found = {r.seed: r.get(name, **context) for r in self.records(variant, meter)}
+        return {seed: value for seed, value in found.items() if value is not None}
+
+    def mean(self, variant: Variant, meter: str, name: str, **context: float | str) -> float | None:
+        """Mean over the seeds that are there; None where there is none."""
+        values = [v.value for v in self.values(variant, meter, name, **context).values()]
+        return sum(values) / len(values) if values else None
+
+    def baseline(self, variant: Variant) -> Variant | None:
+        """The variant this one is paired with."""
+        paired = [p.baseline for p in variant.points if p.baseline is not None]
+        if not paired:
+            return None
+        wanted = paired[0].group_id
+        same = [v for v in self.variants if v.group_id == wanted]
+        return next((v for v in same if v.sweep == variant.sweep), same[0] if same else None)
+
+    def difference(self, variant: Variant, other: Variant, name: str) -> Interval | None:
+        """Mean difference of an accuracy value, paired over the seeds that both have.
+
+        Returns:
+            Student's t interval from two seeds on; with one seed an interval of no width whose
+            method is "single"; None without a common seed.
+        """
+        ours, theirs = (self.values(v, "accuracy", name) for v in (variant, other))
+        both = [ours[s].value - theirs[s].value for s in ours if s in theirs]
+        if not both:
+            return None
+        if len(both) == 1:
+            return Interval(both[0], both[0], both[0], "single", 0.0, 1)
+        return paired_t(both)
+
+    def promised(self, variant: Variant) -> float | None:
+        """Speed-up that the MACs promise: baseline's mean over the variant's, first seed with both."""
+        base = self.baseline(variant)
+        if base is None:
+            return None
+        ours = self.values(variant, "flops", "macs", stat="mean")
+        theirs = self.values(base, "flops", "macs", stat="mean")
+        return next((theirs[s].value / ours[s].value for s in ours if s in theirs), None)
+
+    @cached_property
+    def batch_sizes(self) -> list[int]:
+        """Batch sizes at which trained variants were timed, in order; 1 and 32 before any was."""
+        timed = [r for v in self.variants if v.trained for r in self.records(v, "latency")]
+        sizes = {
+            int(value.context["batch_size"])
+            for record in timed
+            for value in record.values
+            if value.name == "speedup"
+        }
+        return sorted(sizes) or [1, 32]
+
+    def arrays(self, planned: PlannedPoint, meter: str) -> pd.DataFrame | None:
+        """Per-example arrays of one record, read once."""
+        key = (planned.point.point_id, meter)
+        if key not in self._arrays:
+            record = self.record(planned, meter)
+            there = record is not None and record.arrays is not None
+            self._arrays[key] = self.results.arrays(record) if record and there else None
+        return self._arrays[key]
+
+    def config(self, variant: Variant) -> dict[str, Any]:
+        """The model's configuration as built, from any of its records; else the declared values."""
+        for planned in variant.points:
+            for record in self._of_point(planned.point.point_id):
+                if record.resolved:
+                    return record.resolved
+        return dict(variant.points[0].point.params)
+
+    def failures(self) -> Sequence[Record]:
+        """Records of failed measurements."""
+        return self.results.failed
+
+    def _of_point(self, point_id: str) -> list[Record]:
+        return self._by_point.get(point_id, [])
+
+    @cached_property
+    def _by_point(self) -> dict[str, list[Record]]:
+        found: dict[str, list[Record]] = defaultdict(list)
+        for record in self._records.values():
+            found[record.point_id].append(record)
+        return found
