@@ -60,7 +60,7 @@ def report(session: nox.Session) -> None:
 def check(session: nox.Session) -> None:
     """Run what is missing, then check claims and regressions: `nox -s check -- [SUITE]`."""
     install(session)
-    session.run("frugalbench", "bench", *session.posargs)
+    session.run("frugalbench", "bench", "--no-report", *session.posargs)
 
 
 @nox.session

@@ -23,6 +23,9 @@ def bench(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
     ] = None,
+    with_report: Annotated[
+        bool, typer.Option("--report/--no-report", help="Render the report.")
+    ] = True,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 3 if a claim is undecided.")
     ] = False,
@@ -35,8 +38,8 @@ def bench(
 
     fetch([suite])
     codes = [
-        _code(run, suite, only=only, engine=engine, jobs=jobs, report=True),
-        _code(report, suite),
+        _code(run, suite, only=only, engine=engine, jobs=jobs, report=with_report),
+        _code(report, suite) if with_report else 0,
         _code(check, suite, strict=strict),
     ]
     if max(codes):

@@ -39,7 +39,10 @@ def card_hash(card: Card, *, max_length: int, train_fraction: float) -> str:
 
 def encoding_key(card: Card, train_fraction: float) -> str:
     """Identity of the encoded texts before truncation."""
-    declared = card.model_dump(include={"name", "task", "classes", "source", "reader", "splits"})
+    declared = card.model_dump(
+        include={"name", "task", "classes", "source", "reader", "splits"},
+        exclude={"source": {"size_mb"}},
+    )
     row_ids = None
     if card.splits is not None:
         if not card.splits_file.is_file():
