@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 
 import nox
 
 nox.needs_version = ">=2024.10.9"
-nox.options.default_venv_backend = "virtualenv|venv"
+nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "typecheck", "tests"]
 
@@ -22,14 +23,26 @@ DEFAULT_TORCH = "torch==2.13.0"
 
 def install(session: nox.Session, *groups: str) -> None:
     """Installs torch, then the checkout (editable) and dependency groups, all pinned."""
-    torch = shlex.split(os.environ.get("FRUGALBENCH_TORCH") or DEFAULT_TORCH)
-    constraint = () if "FRUGALBENCH_TORCH" in os.environ else ("-c", "constraints.txt")
-    session.run_install("python", "-m", "pip", "install", "-q", *constraint, *torch)
+    chosen = os.environ.get("FRUGALBENCH_TORCH")
+    pins = ("-c", _constraints_without_torch(session) if chosen else "constraints.txt")
+    torch = shlex.split(chosen) if chosen else [DEFAULT_TORCH]
     wanted = nox.project.dependency_groups(PROJECT, *groups) if groups else ()
-    pins = ("-c", "constraints.txt")
-    if "FRUGALBENCH_TORCH" in os.environ:
-        pins = ("-c", _constraints_without_torch(session))
-    session.run_install("python", "-m", "pip", "install", "-q", *pins, "-e", ".", *wanted)
+    session.log("installing torch and what is pinned in constraints.txt (a few minutes, once)")
+    _pip_install(session, *pins, *torch)
+    _pip_install(session, *pins, "-e", ".", *wanted)
+
+
+def _pip_install(session: nox.Session, *arguments: str) -> None:
+    # the build backend warns at every editable installation, however it is made
+    quiet = {"PYTHONWARNINGS": "ignore"}
+    session.run_install("python", "-m", "pip", "install", "-q", *arguments, env=quiet)
+
+
+def in_bench(session: nox.Session, *words: str) -> None:
+    """Runs `frugalbench WORDS` in the environment of the session `bench`: one torch is enough."""
+    nox_again = (sys.executable, "-m", "nox", "-f", __file__, "-s", "bench", "--install-only")
+    session.run(*nox_again, external=True, silent=True)
+    session.run(".nox/bench/bin/frugalbench", *words, external=True)
 
 
 def _constraints_without_torch(session: nox.Session) -> str:
@@ -49,18 +62,16 @@ def bench(session: nox.Session) -> None:
     session.run("frugalbench", "bench", *session.posargs)
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def report(session: nox.Session) -> None:
     """Render a suite's report from the records that are here: `nox -s report -- [SUITE]`."""
-    install(session)
-    session.run("frugalbench", "report", *(session.posargs or ["quick"]))
+    in_bench(session, "report", *(session.posargs or ["quick"]))
 
 
-@nox.session
+@nox.session(venv_backend="none")
 def check(session: nox.Session) -> None:
     """Run what is missing, then check claims and regressions: `nox -s check -- [SUITE]`."""
-    install(session)
-    session.run("frugalbench", "bench", "--no-report", *session.posargs)
+    in_bench(session, "bench", "--no-report", *session.posargs)
 
 
 @nox.session
@@ -73,10 +84,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and format."""
-    session.run_install(
-        "python", "-m", "pip", "install", "-q", "-c", "constraints.txt",
-        *nox.project.dependency_groups(PROJECT, "lint"),
-    )  # fmt: skip
+    _pip_install(session, "-c", "constraints.txt", *nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", *session.posargs)
     session.run("ruff", "format", "--check")
 
@@ -88,8 +96,7 @@ def typecheck(session: nox.Session) -> None:
     session.run("mypy", *session.posargs)
 
 
-@nox.session(default=False)
+@nox.session(venv_backend="none", default=False)
 def fetch(session: nox.Session) -> None:
     """Bring data ahead of a run: `nox -s fetch -- [DATASET or SUITE …]`."""
-    install(session)
-    session.run("frugalbench", "fetch", *session.posargs)
+    in_bench(session, "fetch", *session.posargs)

@@ -18,6 +18,10 @@ class FrugalbenchError(Exception):
     exit_code = 2
 
 
+class FrugalbenchWarning(UserWarning):
+    """Something the user should know that stops nothing; the command line prints its text alone."""
+
+
 class UsageError(FrugalbenchError):
     """Wrong words on the command line or an impossible combination of options."""
 
@@ -59,13 +63,6 @@ def suggest(name: str, known: Iterable[str], *, kind: str) -> str:
     near += [n for n in names if name and (name in n or n in name) and n not in near][
         : 3 - len(near)
     ]
-    text = f"unknown {kind} '{name}'"
-    if near:
-        text += f"; did you mean {' or '.join(repr(n) for n in near)}?"
-    shown = names[:20]
+    question = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
     more = f", and {len(names) - 20} more" if len(names) > 20 else ""
-    return (
-        f"{text} Known: {', '.join(shown) or 'none'}{more}."
-        if near
-        else (f"{text}. Known: {', '.join(shown) or 'none'}{more}.")
-    )
+    return f"unknown {kind} '{name}'{question} Known: {', '.join(names[:20]) or 'none'}{more}."

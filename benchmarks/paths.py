@@ -8,7 +8,7 @@ from typing import Literal
 
 from benchmarks.errors import UsageError
 
-Resource = Literal["suites", "claims", "datasets", "reference"]
+Resource = Literal["suites", "claims", "datasets", "weights", "reference"]
 
 _PACKAGE = Path(__file__).resolve().parent
 CHECKOUT = _PACKAGE.parent
@@ -17,6 +17,7 @@ _IN_CHECKOUT: dict[Resource, Path] = {
     "suites": Path("benchmarks/suites"),
     "claims": Path("benchmarks/claims"),
     "datasets": Path("datasets"),
+    "weights": Path("weights"),
     "reference": Path("reports/reference"),
 }
 
@@ -30,7 +31,7 @@ def resource_dir(kind: Resource) -> Path:
     """The folder of a committed resource: in the checkout, or in a wheel's `_data`.
 
     Args:
-        kind: "suites", "claims", "datasets" (cards) or "reference" (accepted reports).
+        kind: "suites", "claims", "datasets" and "weights" (cards) or "reference" (accepted reports).
     """
     if is_checkout():
         return CHECKOUT / _IN_CHECKOUT[kind]
@@ -39,19 +40,35 @@ def resource_dir(kind: Resource) -> Path:
 
 def runs_dir() -> Path:
     """Working state (weights, records, generated reports): `$FRUGALBENCH_RUNS`, else `runs/`."""
-    chosen = os.environ.get("FRUGALBENCH_RUNS")
-    if chosen:
-        return Path(chosen).expanduser()
-    return (CHECKOUT if is_checkout() else Path.cwd()) / "runs"
+    chosen = _chosen("FRUGALBENCH_RUNS")
+    return chosen or (CHECKOUT if is_checkout() else Path.cwd()) / "runs"
 
 
 def cache_dir() -> Path:
     """Fetched data packages, shared by all clones: `$FRUGALBENCH_CACHE`, else the user's cache."""
-    chosen = os.environ.get("FRUGALBENCH_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
+    chosen = _chosen("FRUGALBENCH_CACHE")
+    if chosen is not None:
+        return chosen
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "frugalbench"
+
+
+def _chosen(variable: str) -> Path | None:
+    """The folder that an environment variable names; it need not exist.
+
+    Raises:
+        UsageError: it names a file, or the home of nobody.
+    """
+    text = os.environ.get(variable)
+    if not text:
+        return None
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{variable} = {text}: there is no such home folder") from error
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{variable} = {text}: is a file, and must be a folder (or not exist yet)")
+    return path
 
 
 def require_one_place() -> None:

@@ -127,7 +127,15 @@ def test_cards_and_meters_carry_their_registry_names() -> None:
     assert {"r8", "rotten-tomatoes", "sts-b", "random-tokens"} <= set(DATASETS.names())
     for name in DATASETS.names():
         assert DATASETS.get(name).name == name
-    assert METERS.names() == ("accuracy", "carbon", "flops", "latency", "memory", "training")
+    assert METERS.names() == (
+        "accuracy",
+        "carbon",
+        "complexity",
+        "flops",
+        "latency",
+        "memory",
+        "training",
+    )
     for name in METERS.names():
         assert METERS.get(name).name == name
 

@@ -18,10 +18,10 @@ from benchmarks.meters.interface import MeterSpec
 from benchmarks.planning.expand import PlannedPoint
 from benchmarks.planning.plan import Measurable, PointTask, SampleTask
 from benchmarks.planning.points import Point
-from benchmarks.records import Key
+from benchmarks.records import Failure, Key
 from benchmarks.running.jobs import Outcome, combine_samples, sample_path
 from benchmarks.running.local import LocalEngine
-from benchmarks.running.runner import exclusive_use
+from benchmarks.running.runner import RunResult, _runnable, exclusive_use
 from benchmarks.running.store import RecordStore
 
 FAKE_METERS = """
@@ -121,6 +121,27 @@ def test_samples_come_from_processes_of_their_own_and_make_one_record(
     (record,) = RecordStore(own_runs / "records").all()
     assert (record.values[0].value, record.weights_seed) == (6.0, 0)
     assert not list((own_runs / "samples").iterdir())
+
+
+def test_a_point_without_weights_takes_only_its_own_timed_records_down(own_runs: Path) -> None:
+    good, bad = measurable(0, "x:Twice"), measurable(1, "x:Twice")
+    tasks = [SampleTask(str(i), 0, good.meter, (good, bad), i, (), 1.0) for i in range(3)]
+    store, result = RecordStore(own_runs / "records"), RunResult()
+    cause = Failure(type="E", message="diverged", traceback="")
+    kept = _runnable(tasks, {bad.point.point_id: cause}, store, result)
+    assert [task.records for task in kept] == [(good,)] * 3
+    (record,) = store.all()
+    assert (record.seed, record.status, record.failure) == (1, "failed", cause)
+    assert [task.records for task, _ in result.failures] == [(bad,)]
+    assert not result.ok
+
+
+def test_a_source_that_failed_in_an_earlier_stage_is_not_tried_again(own_runs: Path) -> None:
+    task = point_task(1, "x", needs=("gone",))
+    cause = Failure(type="E", message="diverged", traceback="")
+    with LocalEngine(own_runs, jobs=1) as engine:
+        ((_, outcome),) = engine.run_beside([task], nothing, {"gone": cause})
+    assert outcome.failures[0].message == "the point this one depends on failed: diverged"
 
 
 def test_a_second_run_is_told_who_holds_the_folder(own_runs: Path) -> None:

@@ -17,7 +17,8 @@ from pydantic import (
 
 from benchmarks.errors import InvalidFileError, suggest
 from benchmarks.paths import resource_dir
-from benchmarks.planning.suite import Suite, Sweep, read_toml, shown
+from benchmarks.planning.suite import Suite, Sweep
+from benchmarks.toml_files import read_toml, shown
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Names = Annotated[tuple[Text, ...], Field(min_length=1)]

@@ -17,7 +17,7 @@ def accept(
     nothing, and commits nothing.
     """
     from benchmarks.checking.accept import accept_suite
-    from benchmarks.planning.suite import shown
+    from benchmarks.toml_files import shown
 
     folder = accept_suite(suite, reason)
     typer.echo(f"accepted: {shown(folder)} (look at the difference, then commit it)")

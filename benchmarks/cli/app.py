@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from benchmarks import __version__
-from benchmarks.errors import FrugalbenchError
+from benchmarks.errors import FrugalbenchError, FrugalbenchWarning
 from benchmarks.paths import require_one_place
 
 COMMANDS: dict[str, str] = {
@@ -33,6 +35,15 @@ FULL_OR_READ_ONLY = {errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EACCES, errn
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    plain = warnings.formatwarning
+    warnings.formatwarning = lambda message, category, *where: (
+        f"frugalbench: {message}\n"
+        if issubclass(category, FrugalbenchWarning)
+        else plain(message, category, *where)
+    )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without a character shows "?"
     sys.exit(run(sys.argv[1:]))
 
 

@@ -138,6 +138,11 @@ def name_of(task: PointTask | SampleTask) -> str:
     """A task in a few words."""
     if isinstance(task, PointTask):
         point = task.point
-        return f"{point.dataset} {point.label} seed {point.seed}"
+        planned = task.records[0].planned if task.records else None
+        axes = "".join(f", {k} {v}" for k, v in planned.axes.items()) if planned else ""
+        return f"{point.dataset} {point.label} seed {point.seed}{axes}"
     first = task.records[0]
-    return f"{task.meter.name} {first.planned.sweep} {first.point.dataset}, process {task.replicate + 1}"
+    return (
+        f"{task.meter.name} {first.planned.sweep} {first.point.dataset}, {len(task.records)} "
+        f"record(s), process {task.replicate + 1}"
+    )

@@ -13,6 +13,8 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
+
 
 def run(
     suite: Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")],
@@ -27,6 +29,7 @@ def run(
     report: Annotated[
         bool, typer.Option("--report", help="Render the report anew after each stage.")
     ] = False,
+    data: DataOption = None,
 ) -> None:
     """Run what a suite still misses."""
     from benchmarks.cli.progress import ConsoleWatcher
@@ -34,14 +37,16 @@ def run(
     from benchmarks.planning.suite import load_suite
     from benchmarks.running.runner import run_suite
 
+    use_data(data)
     loaded = load_suite(suite)
     runs = runs_dir()
 
     def stage_ended(_: int) -> None:
         if report:
-            _render(suite)
+            watcher.say(_render(suite))
 
-    with ConsoleWatcher(stage_ended, jobs) as watcher:
+    watcher = ConsoleWatcher(stage_ended, jobs)
+    with watcher:
         try:
             result = run_suite(loaded, runs, watcher, only=only or (), engine=engine, jobs=jobs)
         except KeyboardInterrupt:
@@ -52,12 +57,14 @@ def run(
         raise typer.Exit(1)
 
 
-def _render(suite: str) -> None:
-    """Renders in a process of its own, so that plotting never shares one with the engine."""
+def _render(suite: str) -> str:
+    """Renders in a process of its own, so that plotting never shares one with the engine.
+
+    Returns:
+        A line that says where the report is, or why there is none.
+    """
     command = [sys.executable, "-m", "benchmarks", "report", suite]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        typer.echo(
-            f"{shlex.join(command[1:])} failed:\n{done.stderr.strip() or done.stdout.strip()}",
-            err=True,
-        )
+        return f"{shlex.join(command[1:])} failed:\n{done.stderr.strip() or done.stdout.strip()}"
+    return f"a report of what there is so far: {done.stdout.strip()}"

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from benchmarks.records import Record, Value
 
 
+SHOWN = 5
+
+
 def show(
     point: Annotated[str, typer.Argument(help="A point id, or the first letters of one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -21,13 +24,21 @@ def show(
     from benchmarks.running.store import RecordStore
 
     root = runs_dir() / "records"
-    folders = sorted(p.name for p in root.glob(f"{point}*") if p.is_dir()) if point else []
-    if len(folders) != 1:
-        what = "no point" if not folders else f"{len(folders)} points ({', '.join(folders[:5])})"
+    ids = sorted(path.parent.name for path in root.glob("*/*.json")) if point else []
+    ids = [name for name in dict.fromkeys(ids) if name.startswith(point)]
+    if not ids:
         raise UsageError(
-            f"{what} under {root} begin(s) with '{point}'; `frugalbench plan SUITE` lists the ids"
+            f"no point with a record under {root} begins with '{point}'; `frugalbench plan SUITE` "
+            "lists the ids and what is done"
         )
-    records = [r for r in RecordStore(root).all() if r.point_id == folders[0]]
+    if len(ids) > 1:
+        more = f", and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+        raise UsageError(
+            f"{len(ids)} points begin with '{point}': {', '.join(ids[:SHOWN])}{more}; give more letters"
+        )
+    records = RecordStore(root).all_of(ids[0])
+    if not records:
+        raise UsageError(f"every record of {ids[0]} is damaged; run its suite again")
     if as_json:
         typer.echo(json.dumps([r.model_dump(mode="json") for r in records], indent=1))
         return

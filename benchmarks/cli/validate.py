@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.errors import FrugalbenchError
+from benchmarks.errors import FrugalbenchError, InvalidFileError, UsageError
 
 
 def validate(
@@ -37,21 +37,38 @@ def validate(
 
 
 def _checks() -> Iterator[Callable[[], object]]:
-    from benchmarks.catalog import DATASETS, METERS, MODELS
+    from benchmarks.catalog import DATASETS, METERS, MODELS, WEIGHTS
     from benchmarks.checking.claim_files import load_claim
+    from benchmarks.data.card import find_card
+    from benchmarks.data.splits import read_splits
+    from benchmarks.data.weights import vocabulary_card
     from benchmarks.paths import resource_dir
     from benchmarks.planning.expand import expand
     from benchmarks.planning.suite import load_suite, suite_names
+    from benchmarks.toml_files import shown
+
+    def card(name: str) -> None:
+        found = find_card(name)
+        if found.counts is not None and not found.computes_splits:
+            read_splits(found)
+
+    def weights(name: str) -> None:
+        vocabulary_card(WEIGHTS.get(name))
 
     def suite(name: str) -> None:
         expand(load_suite(name))
 
     def claim(path: Path) -> None:
         loaded = load_claim(path)
-        loaded.check_names(load_suite(loaded.suite))
+        try:
+            decides = load_suite(loaded.suite)
+        except UsageError as error:
+            raise InvalidFileError(f"{shown(path)}: suite: {error}") from error
+        loaded.check_names(decides)
 
     yield from (partial(MODELS.get, name) for name in MODELS.names())
-    yield from (partial(DATASETS.get, name) for name in DATASETS.names())
+    yield from (partial(card, name) for name in DATASETS.names())
+    yield from (partial(weights, name) for name in WEIGHTS.names())
     yield from (partial(METERS.get, name) for name in METERS.names())
     yield from (partial(suite, name) for name in suite_names())
     yield from (partial(claim, path) for path in sorted(resource_dir("claims").glob("*.toml")))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from benchmarks.records import DataUsed, Value
     from benchmarks.training.artifacts import Artifact
     from models.interface import Classifier
+
+
+@dataclass(frozen=True)
+class OptionKind:
+    """What values an option of a meter takes.
+
+    Attributes:
+        text: the values in words, as they end "must be ...".
+        takes: whether a value from a suite file is one of them.
+    """
+
+    text: str
+    takes: Callable[[Any], bool]
 
 
 @dataclass(frozen=True)
@@ -30,11 +44,12 @@ class MeterSpec:
         exclusive: it must have the machine to itself.
         machine_bound: its cache key holds the machine's fingerprint.
         first_seed_only: measured on the first seed's weights alone.
+        of_data: it measures the inputs, not the model: once for all points with the same inputs.
         needs_training: it can say nothing about fresh weights.
         replicates: 0 for a meter that measures in one go; else the number of fresh processes it
             wants by default (option `n_processes`), each of which gives one sample.
         libraries: distributions whose version is part of its cache key, beside torch's.
-        options: names of the options that a suite may set.
+        options: the options that a suite may set, by name, and what each takes.
     """
 
     name: str
@@ -44,10 +59,11 @@ class MeterSpec:
     exclusive: bool = False
     machine_bound: bool = False
     first_seed_only: bool = False
+    of_data: bool = False
     needs_training: bool = True
     replicates: int = 0
     libraries: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    options: Mapping[str, OptionKind] = field(default_factory=dict, hash=False)
 
 
 @dataclass

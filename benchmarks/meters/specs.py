@@ -2,7 +2,47 @@
 
 from __future__ import annotations
 
-from benchmarks.meters.interface import MeterSpec
+import math
+from typing import Any
+
+from benchmarks.meters.interface import MeterSpec, OptionKind
+
+
+def _is_whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _is_count(value: Any) -> bool:
+    return _is_whole(value, 1, 2**20)
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_count, value))
+
+
+def _is_time(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0
+
+
+def _is_few(value: Any) -> bool:
+    return _is_whole(value, 1, 100)
+
+
+def _is_seed(value: Any) -> bool:
+    return _is_whole(value, 0, 2**32 - 1)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+COUNT = OptionKind("a whole number from 1 to 1048576", _is_count)
+COUNTS = OptionKind("a list of whole numbers from 1 to 1048576", _are_counts)
+PROCESSES = OptionKind("a whole number from 1 to 100", _is_few)
+SECONDS = OptionKind("a number of seconds above 0", _is_time)
+SEED = OptionKind("a whole number from 0 to 4294967295", _is_seed)
+TEXT = OptionKind("a text", _is_text)
 
 SPECS: tuple[MeterSpec, ...] = (
     MeterSpec(
@@ -14,7 +54,15 @@ SPECS: tuple[MeterSpec, ...] = (
         name="accuracy",
         target="benchmarks.meters.accuracy:measure",
         summary="accuracy and macro-F1 on the test split; prediction, s and k of each input kept",
-        options=("batch_size",),
+        options={"batch_size": COUNT},
+    ),
+    MeterSpec(
+        name="complexity",
+        target="benchmarks.meters.complexity:measure",
+        summary="how hard each test input is: length, rare words, negation, bag-of-words loss, ...",
+        first_seed_only=True,
+        of_data=True,
+        libraries=("scikit-learn",),
     ),
     MeterSpec(
         name="flops",
@@ -22,7 +70,7 @@ SPECS: tuple[MeterSpec, ...] = (
         summary="MACs by formula and by fvcore, as a distribution over the test inputs",
         needs_training=False,
         libraries=("fvcore",),
-        options=("batch_size",),
+        options={"batch_size": COUNT},
     ),
     MeterSpec(
         name="memory",
@@ -31,7 +79,7 @@ SPECS: tuple[MeterSpec, ...] = (
         machine_bound=True,
         first_seed_only=True,
         needs_training=False,
-        options=("batch_sizes",),
+        options={"batch_sizes": COUNTS},
     ),
     MeterSpec(
         name="latency",
@@ -43,16 +91,16 @@ SPECS: tuple[MeterSpec, ...] = (
         first_seed_only=True,
         needs_training=False,
         replicates=3,
-        options=(
-            "batch_sizes",
-            "blocks",
-            "min_block_s",
-            "max_pair_s",
-            "max_run_s",
-            "n_inputs",
-            "seed",
-            "n_processes",
-        ),
+        options={
+            "batch_sizes": COUNTS,
+            "blocks": COUNT,
+            "min_block_s": SECONDS,
+            "max_pair_s": SECONDS,
+            "max_run_s": SECONDS,
+            "n_inputs": COUNT,
+            "seed": SEED,
+            "n_processes": PROCESSES,
+        },
     ),
     MeterSpec(
         name="carbon",
@@ -63,6 +111,12 @@ SPECS: tuple[MeterSpec, ...] = (
         first_seed_only=True,
         replicates=1,
         libraries=("codecarbon",),
-        options=("country", "window_s", "batch_size", "n_inputs", "n_processes"),
+        options={
+            "country": TEXT,
+            "window_s": SECONDS,
+            "batch_size": COUNT,
+            "n_inputs": COUNT,
+            "n_processes": PROCESSES,
+        },
     ),
 )

@@ -21,7 +21,9 @@ from benchmarks.running.recording import failure_of, make_record
 from benchmarks.running.store import RecordStore
 
 if TYPE_CHECKING:
-    from benchmarks.meters.interface import Subject
+    import pandas as pd
+
+    from benchmarks.meters.interface import Measurement, Subject
     from benchmarks.planning.plan import Measurable, PointTask, SampleTask
     from benchmarks.planning.points import Point
 
@@ -83,25 +85,28 @@ def run_point(task: PointTask, runs: Path, report: Report) -> Outcome:
 
 def _measure(measurable: Measurable, subject: Subject, records: RecordStore) -> Failure | None:
     load, began = load_average(), time.perf_counter()
-    arrays = None
+
+    def store(result: Measurement | Failure, arrays: pd.DataFrame | None = None) -> None:
+        record = make_record(
+            measurable,
+            result,
+            duration_s=time.perf_counter() - began,
+            resolved=dataclasses.asdict(subject.model.config),
+            load_before=load,
+            threads=_threads(),
+        )
+        records.write(record, arrays)
+
     try:
         measurement = load_target(measurable.meter.target)(subject, measurable.options)
-        result: Any = measurement
-        arrays = measurement.arrays
+        store(measurement, measurement.arrays)
+        return None
     except DiskError:
         raise
     except Exception as error:  # noqa: BLE001 - kept in the record, with its traceback
-        result = failure_of(error)
-    record = make_record(
-        measurable,
-        result,
-        duration_s=time.perf_counter() - began,
-        resolved=dataclasses.asdict(subject.model.config),
-        load_before=load,
-        threads=_threads(),
-    )
-    records.write(record, arrays)
-    return record.failure
+        failure = failure_of(error)
+    store(failure)
+    return failure
 
 
 def run_sample(task: SampleTask, runs: Path, report: Report) -> Outcome:
@@ -140,13 +145,15 @@ def run_sample(task: SampleTask, runs: Path, report: Report) -> Outcome:
                 "load_before": load,
                 "seconds": time.perf_counter() - started,
             }
+            text = json.dumps(content)
         except DiskError:
             raise
         except Exception as error:  # noqa: BLE001 - kept in the record, with its traceback
             failure = failure_of(error)
             failures.append(failure)
-            content = {"failure": failure.model_dump(), "seconds": time.perf_counter() - started}
-        write_atomically(path, json.dumps(content).encode())
+            seconds = time.perf_counter() - started
+            text = json.dumps({"failure": failure.model_dump(), "seconds": seconds})
+        write_atomically(path, text.encode())
     return Outcome(task.task_id, time.perf_counter() - began, tuple(failures))
 
 
@@ -159,23 +166,28 @@ def combine_samples(measurable: Measurable, runs: Path, n_samples: int) -> bool:
     paths = [sample_path(runs, measurable, i) for i in range(n_samples)]
     if not all(path.is_file() for path in paths):
         return False
-    contents = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    seconds = sum(content["seconds"] for content in contents)
-    failed = next((c["failure"] for c in contents if "failure" in c), None)
-    extra: dict[str, Any] = {}
-    if failed is not None:
-        result: Any = Failure.model_validate(failed)
-    else:
-        extra = {"resolved": contents[0]["resolved"], "load_before": contents[0]["load_before"]}
-        try:
-            result = load_target(measurable.meter.target)().combine(
-                [content["sample"] for content in contents], measurable.options
+    records = RecordStore(runs / "records")
+    try:
+        contents = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+        seconds = sum(content["seconds"] for content in contents)
+        failed = next((c["failure"] for c in contents if "failure" in c), None)
+        if failed is not None:
+            record = make_record(measurable, Failure.model_validate(failed), duration_s=seconds)
+        else:
+            record = make_record(
+                measurable,
+                load_target(measurable.meter.target)().combine(
+                    [content["sample"] for content in contents], measurable.options
+                ),
+                duration_s=seconds,
+                resolved=contents[0]["resolved"],
+                load_before=contents[0]["load_before"],
             )
-        except Exception as error:  # noqa: BLE001 - kept in the record, with its traceback
-            result = failure_of(error)
-    RecordStore(runs / "records").write(
-        make_record(measurable, result, duration_s=seconds, **extra)
-    )
+        records.write(record)
+    except DiskError:
+        raise
+    except Exception as error:  # noqa: BLE001 - kept in the record, with its traceback
+        store_failures([measurable], failure_of(error), records)
     for path in paths:
         path.unlink()
     return True

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from benchmarks.errors import FrugalbenchError
@@ -77,9 +78,17 @@ class LocalEngine:
         self._workers.clear()
 
     def run_beside(
-        self, tasks: Sequence[PointTask], progress: Progress
+        self,
+        tasks: Sequence[PointTask],
+        progress: Progress,
+        failed: Mapping[str, Failure] = MappingProxyType({}),
     ) -> Iterator[tuple[PointTask, Outcome]]:
         """Runs point tasks, each after the tasks it needs, `jobs` at a time.
+
+        Args:
+            tasks: what to run.
+            progress: is told what each task says it is doing.
+            failed: points without weights from earlier, by id; what needs them does not run.
 
         Yields:
             Each task with its outcome, as they end. A task whose source failed ends at once, with
@@ -90,7 +99,7 @@ class LocalEngine:
         """
         waiting = list(tasks)
         open_ids = {task.task_id for task in tasks}
-        broken: dict[str, Failure] = {}
+        broken = dict(failed)
         idle: list[_Worker] = []
         busy: dict[Connection, _Worker] = {}
         while waiting or busy:
@@ -103,7 +112,7 @@ class LocalEngine:
             for ready in [t for t in waiting if not open_ids.intersection(t.needs)]:
                 if len(busy) >= self.jobs:
                     break
-                worker = idle.pop() if idle else self._start()
+                worker = self._idle(idle) or self._start()
                 waiting.remove(ready)
                 worker.give(ready)
                 busy[worker.connection] = worker
@@ -147,6 +156,15 @@ class LocalEngine:
             worker.stop()
             self._workers.remove(worker)
             yield task, outcome
+
+    def _idle(self, idle: list[_Worker]) -> _Worker | None:
+        """Takes a worker that lives out of `idle`; one that was killed meanwhile is forgotten."""
+        while idle:
+            worker = idle.pop()
+            if worker.process.is_alive():
+                return worker
+            self._workers.remove(worker)
+        return None
 
     def _start(self, core: int | None = None) -> _Worker:
         worker = _Worker(self.runs, core)

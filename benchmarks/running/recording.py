@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.paths import CHECKOUT
+from benchmarks.paths import CHECKOUT, cache_dir, runs_dir
 from benchmarks.records import Failure, Record
 from benchmarks.running.environment import describe
 
@@ -27,7 +27,13 @@ _ABSOLUTE = re.compile(r"(?<![\w.<>:/])(?:/[\w.+~@%-]+)+/([\w.+~@%-]+)")
 def without_paths(text: str) -> str:
     """The text with every absolute path cut to what is inside the checkout, or to its last name."""
     text = text.replace(f"{CHECKOUT}/", "").replace(f"{sys.prefix}/", "")
-    text = text.replace(str(Path.home()), "~")
+    # by name, since a pattern cannot tell where a path with spaces ends
+    for folder, name in ((runs_dir(), "runs"), (cache_dir(), "cache")):
+        if folder.is_absolute():
+            text = text.replace(str(folder), name)
+    home = str(Path.home())
+    if len(home) > 1:  # a user without a home lives in "/"
+        text = text.replace(home, "~")
     return _ABSOLUTE.sub(r"\1", text)
 
 

@@ -10,13 +10,13 @@ import datetime
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from filelock import FileLock, Timeout
 
-from benchmarks.catalog import DATASETS, ENGINES
+from benchmarks.catalog import ENGINES
 from benchmarks.errors import BusyError, DataError
 from benchmarks.planning.plan import Plan, PointTask, SampleTask, make_plan
 from benchmarks.running.files import storage_errors, write_atomically
@@ -24,7 +24,9 @@ from benchmarks.running.jobs import Outcome, combine_samples, store_failures
 from benchmarks.running.store import RecordStore
 
 if TYPE_CHECKING:
+    from benchmarks.planning.plan import Measurable
     from benchmarks.planning.suite import Suite
+    from benchmarks.records import Failure
 
 Task = PointTask | SampleTask
 
@@ -91,26 +93,47 @@ def run_suite(
         if not plan.stages:
             return result
         with ENGINES.get(engine)(runs, jobs) as workers:
+            blocked: dict[str, Failure] = {}
             for stage in plan.stages:
                 beside = [t for t in plan.point_tasks if t.stage == stage]
-                alone = [t for t in plan.sample_tasks if t.stage == stage]
-                blocked: dict[str, Outcome] = {}
-                for task, outcome in workers.run_beside(beside, watcher.progress):
+                for task, outcome in workers.run_beside(beside, watcher.progress, blocked):
                     _settle(task, outcome, store, result, watcher)
                     if outcome.blocks:
-                        blocked[task.task_id] = outcome
-                runnable = []
-                for sample in alone:
-                    cause = next((blocked[n] for n in sample.needs if n in blocked), None)
-                    if cause is None:
-                        runnable.append(sample)
-                    elif sample.replicate == 0:
-                        store_failures(sample.records, cause.failures[0], store)
+                        blocked[task.task_id] = outcome.failures[0]
+                alone = [t for t in plan.sample_tasks if t.stage == stage]
+                runnable = _runnable(alone, blocked, store, result)
                 for task, outcome in workers.run_alone(runnable, watcher.progress):
                     _settle(task, outcome, store, result, watcher)
                     _combine(task, runnable, runs)
                 watcher.stage_ended(stage)
     return result
+
+
+def _runnable(
+    tasks: Sequence[SampleTask],
+    blocked: Mapping[str, Failure],
+    store: RecordStore,
+    result: RunResult,
+) -> list[SampleTask]:
+    """The tasks without the records of points that have no weights; those get failed records."""
+    runnable = []
+    for task in tasks:
+        causes = {m.key.cache_key: _cause(m, blocked) for m in task.records}
+        kept = tuple(m for m in task.records if causes[m.key.cache_key] is None)
+        if kept:
+            runnable.append(replace(task, records=kept))
+        for measurable in task.records if task.replicate == 0 else ():
+            cause = causes[measurable.key.cache_key]
+            if cause is not None:
+                store_failures([measurable], cause, store)
+                lost = replace(task, records=(measurable,))
+                result.failures.append((lost, Outcome(task.task_id, 0.0, (cause,))))
+    return runnable
+
+
+def _cause(measurable: Measurable, blocked: Mapping[str, Failure]) -> Failure | None:
+    points = [measurable.point, *([measurable.baseline] if measurable.baseline else [])]
+    return next((blocked[p.point_id] for p in points if p.point_id in blocked), None)
 
 
 def _settle(
@@ -138,17 +161,28 @@ def _combine(task: SampleTask, tasks: Sequence[SampleTask], runs: Path) -> None:
 
 
 def require_data(plan: Plan) -> None:
-    """Raises DataError, naming the command, if a task needs a data package that is not here."""
-    from benchmarks.data.fetch import is_available
+    """Raises DataError, naming the command, if needed data are not here or were altered."""
+    from benchmarks.data.card import find_card
+    from benchmarks.data.fetch import data_path, is_available
+    from benchmarks.data.weights import find_weights
+    from benchmarks.data.weights_files import weights_available, weights_path
 
-    needed = {t.point.dataset for t in plan.point_tasks}
-    needed |= {m.point.dataset for t in plan.sample_tasks for m in t.records}
-    missing = [name for name in sorted(needed) if not is_available(DATASETS.get(name))]
+    points = [t.point for t in plan.point_tasks]
+    points += [m.point for t in plan.sample_tasks for m in t.records]
+    cards = {name: find_card(name) for name in sorted({point.dataset for point in points})}
+    starts = sorted({point.pretrained for point in points if point.pretrained is not None})
+    missing = [name for name, card in cards.items() if not is_available(card)]
+    missing += [name for name in starts if not weights_available(find_weights(name))]
     if missing:
         raise DataError(
             f"data not here yet: {', '.join(missing)}. Fetch it with "
             f"`frugalbench fetch {' '.join(missing)}`; then run the same command again."
         )
+    for card in cards.values():
+        if not card.is_generated:
+            data_path(card)
+    for name in starts:
+        weights_path(find_weights(name))
 
 
 @contextlib.contextmanager

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from benchmarks.errors import StorageError
+from benchmarks.errors import FrugalbenchWarning, MeterError, StorageError
 from benchmarks.records import SCHEMA_VERSION, Record
 from benchmarks.running.files import sha256_of, write_atomically
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 KEY_IN_NAME = 12
 
 
-class DamagedRecordWarning(UserWarning):
+class DamagedRecordWarning(FrugalbenchWarning):
     """A record file that cannot be read; it is treated as missing."""
 
 
@@ -58,7 +60,9 @@ class RecordStore:
 
         Raises:
             StorageError: the disk is full or read-only.
+            MeterError: the record holds something that JSON cannot, such as NaN; nothing is written.
         """
+        _require_plain(record)
         path = self.path_for(record)
         if arrays is not None:
             beside = path.with_suffix(".parquet")
@@ -91,7 +95,13 @@ class RecordStore:
 
     def all(self) -> list[Record]:
         """Every readable record, in the order of their file names."""
-        pattern = "*.json" if self.flat else "*/*.json"
+        return self._read("*.json" if self.flat else "*/*.json")
+
+    def all_of(self, point_id: str) -> list[Record]:
+        """Every readable record of one point, in the order of their file names."""
+        return self._read(f"{point_id}-*.json" if self.flat else f"{point_id}/*.json")
+
+    def _read(self, pattern: str) -> list[Record]:
         found = (self.read_or_warn(path) for path in sorted(self.root.glob(pattern)))
         return [record for record in found if record is not None]
 
@@ -121,6 +131,28 @@ class RecordStore:
         except StorageError as error:
             warnings.warn(str(error), DamagedRecordWarning, stacklevel=3)
             return None
+
+
+def _require_plain(record: Record) -> None:
+    """Raises MeterError if the record holds NaN, infinity, or what is no plain value."""
+    found = [(v.name, x) for v in record.values for x in (v.value, v.low, v.high)]
+    found += [*_leaves(record.series, "series"), *_leaves(record.info, "info")]
+    for where, value in found:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise MeterError(f"meter '{record.meter}': {where} is {value}, not a number")
+        if not isinstance(value, (str, int, float, type(None))):
+            raise MeterError(f"meter '{record.meter}': {where} is {value!r}, no plain value")
+
+
+def _leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, f"{where}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{where}[{index}]")
+    else:
+        yield where, value
 
 
 def read_record(path: Path) -> Record:
