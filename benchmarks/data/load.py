@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.data.card import Card, GeneratedSource, find_card
-from benchmarks.data.encoded import EncodedCache, FullTexts
-from benchmarks.data.fetch import package_path
-from benchmarks.data.identity import ENCODING, SEP, card_hash
+from benchmarks.data.card import Card, find_card
+from benchmarks.data.diagnostics.make import make
+from benchmarks.data.encoded import SPLITS, EncodedCache, FullTexts
+from benchmarks.data.fetch import data_path
+from benchmarks.data.generated import GeneratedTask
+from benchmarks.data.identity import ENCODING, card_hash
+from benchmarks.data.sources import GeneratedSource
+from benchmarks.data.splits import nested_subset
+from benchmarks.data.weights import find_weights
 from benchmarks.errors import DataError
 
 
@@ -24,7 +29,8 @@ class EncodedSplit:
         name: "train", "validation", "test" or "generated".
         row_ids: (n,) int64, position in the whole data set; stable between machines.
         tokens: (total tokens,) int32, the inputs one after another, without padding.
-        segments: like `tokens`, int8, 0 for a pair's first text and its [SEP], 1 for its second;
+        segments: like `tokens`, int8, 0 for a pair's first text and its [SEP], 1 for its second
+            (in a pretrained vocabulary: [CLS] 0, the last [SEP] 1);
             None for single texts.
         offsets: (n + 1,) int64, where each input starts in `tokens`.
         labels: (n,) int64.
@@ -102,7 +108,9 @@ class TextData:
         return self._test
 
 
-def load_text(name: str, *, max_length: int, train_fraction: float = 1.0) -> TextData:
+def load_text(
+    name: str, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
+) -> TextData:
     """Loads a data set by the name of its card.
 
     Args:
@@ -110,18 +118,27 @@ def load_text(name: str, *, max_length: int, train_fraction: float = 1.0) -> Tex
         max_length: longer inputs are cut at the end, pairs on their longer text first.
         train_fraction: share in (0, 1] of each label's training rows; the vocabulary is learned
             from these rows only.
+        vocabulary: name of the pretrained weights whose vocabulary is used instead.
 
     Raises:
         UsageError: no such card.
         DataError: not fetched, altered, not what its card says, a class without training
             rows, or arguments out of range.
     """
-    return load_card_text(find_card(name), max_length=max_length, train_fraction=train_fraction)
+    return load_card_text(
+        find_card(name),
+        max_length=max_length,
+        train_fraction=train_fraction,
+        vocabulary=vocabulary,
+    )
 
 
-def load_card_text(card: Card, *, max_length: int, train_fraction: float = 1.0) -> TextData:
+def load_card_text(
+    card: Card, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
+) -> TextData:
     """`load_text` for a card in hand."""
-    shortest = 3 if card.task == "pair" else 1
+    # a text each, and around them [CLS] and [SEP]
+    shortest = (3 if card.task == "pair" else 1) + (0 if vocabulary is None else 2)
     if max_length < shortest:
         raise DataError(
             f"data set '{card.name}': max_length must be at least {shortest}, not {max_length}"
@@ -131,25 +148,49 @@ def load_card_text(card: Card, *, max_length: int, train_fraction: float = 1.0) 
     notes = [card.partial, card.role]
     if train_fraction < 1:
         notes.append(f"{train_fraction:g} of the training rows")
+    if vocabulary is not None:
+        notes.append(f"in the vocabulary of {vocabulary}")
     common: dict[str, Any] = {
         "card": card,
         "classes": card.classes,
         "n_segments": card.n_parts,
         "max_length": max_length,
-        "hash": card_hash(card, max_length=max_length, train_fraction=train_fraction),
+        "hash": card_hash(
+            card, max_length=max_length, train_fraction=train_fraction, vocabulary=vocabulary
+        ),
         "partial": bool(card.partial),
         "note": "; ".join(note for note in notes if note),
     }
     if isinstance(card.source, GeneratedSource):
-        everything = _random_tokens(card.name, card.source, len(card.classes), max_length)
+        source = card.source
+        if vocabulary is not None:
+            size = find_weights(vocabulary).vocabulary.size
+            source = source.model_copy(update={"vocabulary": size})
+        everything = _random_tokens(card.name, source, len(card.classes), max_length)
         return TextData(
-            vocab_size=card.source.vocabulary,
+            vocab_size=source.vocabulary,
             train=replace(everything.take([]), name="train"),
             validation=replace(everything.take([]), name="validation"),
             _test=everything,
             **common,
         )
-    cache = EncodedCache(card, train_fraction, package_path(card))
+    if isinstance(card.source, GeneratedTask):
+        if vocabulary is not None:
+            raise DataError(f"data set '{card.name}' has tokens of its own, not those of a text")
+        if max_length < card.source.task.longest:
+            raise DataError(
+                f"data set '{card.name}': max_length must be at least {card.source.task.longest}, not "
+                f"{max_length}: a cut input would have lost its answer"
+            )
+        rows = _task_splits(card.name, card.source, train_fraction)
+        return TextData(
+            vocab_size=card.source.task.vocab_size,
+            train=rows["train"],
+            validation=rows["validation"],
+            _test=rows["test"],
+            **common,
+        )
+    cache = EncodedCache(card, train_fraction, data_path(card), vocabulary)
     train = cache.read("train")
     return TextData(
         vocab_size=train.vocab_size,
@@ -161,38 +202,43 @@ def load_card_text(card: Card, *, max_length: int, train_fraction: float = 1.0) 
 
 
 def _cut(full: FullTexts, name: str, card: Card, max_length: int) -> EncodedSplit:
-    """Truncates, and joins pairs as `a [SEP] b`."""
+    """Truncates, joins pairs as `a [SEP] b`, and where there is a [CLS] writes `[CLS] … [SEP]`."""
     lengths = np.diff(full.offsets)
     starts = full.offsets[:-1]
+    # the marks are further tokens at the end of the flat array
+    flat = np.append(full.tokens, np.array([full.sep, full.cls], np.int32))
+    one = np.ones(len(full.labels), np.int64)
+    sep, cls = one * len(full.tokens), one * (len(full.tokens) + 1)
+    framed = full.cls >= 0
+    room = max_length - 2 * framed
     if card.task == "single":
         whole = lengths
-        kept = np.minimum(lengths, max_length)
-        where, offsets = _gather(starts, kept)
-        tokens, segments = full.tokens[where], None
+        pieces = [(starts, np.minimum(lengths, room))]
+        of_text = [0]
     else:
         first, second = lengths[0::2], lengths[1::2]
         whole = first + 1 + second
-        room = max_length - 1
-        kept_second = np.minimum(second, np.maximum(room - first, room // 2))
-        kept_first = np.minimum(first, room - kept_second)
-        separator = np.ones_like(first)
-        pieces = np.stack([kept_first, separator, kept_second], axis=1).ravel()
-        # the separator is one more token at the end of the flat array
-        begins = np.stack(
-            [starts[0::2], separator * len(full.tokens), starts[1::2]], axis=1
-        ).ravel()
-        where, ends = _gather(begins, pieces)
-        tokens = np.append(full.tokens, np.int32(SEP))[where]
-        segments = np.repeat(np.tile(np.array([0, 0, 1], np.int8), len(first)), pieces)
-        offsets = ends[0::3]
+        both = room - 1
+        kept_second = np.minimum(second, np.maximum(both - first, both // 2))
+        kept_first = np.minimum(first, both - kept_second)
+        pieces = [(starts[0::2], kept_first), (sep, one), (starts[1::2], kept_second)]
+        of_text = [0, 0, 1]
+    if framed:
+        pieces = [(cls, one), *pieces, (sep, one)]
+        of_text = [0, *of_text, of_text[-1]]
+    kept = np.stack([length for _, length in pieces], axis=1).ravel()
+    where, ends = _gather(np.stack([begin for begin, _ in pieces], axis=1).ravel(), kept)
+    segments = None
+    if card.task == "pair":
+        segments = np.repeat(np.tile(np.array(of_text, np.int8), len(one)), kept)
     return EncodedSplit(
         name=name,
         row_ids=full.row_ids,
-        tokens=tokens,
+        tokens=flat[where],
         segments=segments,
-        offsets=offsets,
+        offsets=ends[:: len(pieces)],
         labels=full.labels,
-        n_truncated=int((whole > max_length).sum()),
+        n_truncated=int((whole > room).sum()),
         n_empty=full.n_empty,
     )
 
@@ -205,6 +251,29 @@ def _gather(
     np.cumsum(lengths, out=offsets[1:])
     where = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1], dtype=np.int64)
     return where, offsets
+
+
+def _task_splits(name: str, source: GeneratedTask, fraction: float) -> dict[str, EncodedSplit]:
+    """A diagnostic's splits; rows are numbered through train, validation and test."""
+    made = make(name, source)
+    splits: dict[str, EncodedSplit] = {}
+    start = 0
+    for split in SPLITS:
+        part = made[split]
+        splits[split] = EncodedSplit(
+            name=split,
+            row_ids=np.arange(start, start + len(part.labels), dtype=np.int64),
+            tokens=part.tokens,
+            segments=None,
+            offsets=part.offsets,
+            labels=part.labels,
+        )
+        start += len(part.labels)
+    if fraction < 1:
+        train = splits["train"]
+        kept = nested_subset(range(len(train)), train.labels.tolist(), fraction, name)
+        splits["train"] = train.take(kept)
+    return splits
 
 
 def _random_tokens(

@@ -2,6 +2,7 @@
 
 The rule, in this order:
 
+0. If the card says `unique`: of the training part's rows with one text only the first is kept.
 1. An official split is the part of that name, and is kept whole.
 2. A test split given as a share is the last share of each label's rows in the training part.
 3. From what remains for training, a row is dropped if its text occurs in the test split. Two texts
@@ -10,8 +11,10 @@ The rule, in this order:
 4. A validation split given as a share is the last share of each label's remaining rows.
 5. From what remains, a row is dropped if its text occurs in the validation split.
 
-A share of n rows is floor(share * n + 0.5). What a rule gives is committed as row ids, and the
-loader uses these; a test computes them again.
+A share of n rows is floor(share * n + 0.5), but never all n: a label with a single row keeps it for
+training. What a rule gives is committed as row ids, and the loader uses these; a test computes them
+again. The row ids of a hub set are locked with its first download; those of a local mirror, whose
+files are known by their checksums, are computed whenever they are read.
 """
 
 from __future__ import annotations
@@ -50,17 +53,41 @@ def compute_splits(card: Card, rows: Rows) -> Splits:
     if rule is None:
         raise DataError(f"data set '{card.name}' has no split rule")
     pool = list(rows.parts[rule.train])
+    dropped: list[int] = []
+    if rule.unique:
+        pool, dropped = _first_of_each(pool, rows)
     if isinstance(rule.test, str):
         test = list(rows.parts[rule.test])
     else:
         pool, test = _cut(pool, rows.labels, rule.test)
-    pool, dropped = _without(pool, test, rows)
+    pool, in_test = _without(pool, test, rows)
     if isinstance(rule.validation, str):
         validation = list(rows.parts[rule.validation])
     else:
         pool, validation = _cut(pool, rows.labels, rule.validation)
-    pool, more = _without(pool, validation, rows)
-    return Splits(tuple(pool), tuple(validation), tuple(test), tuple(sorted(dropped + more)))
+    pool, in_validation = _without(pool, validation, rows)
+    dropped = sorted(dropped + in_test + in_validation)
+    return Splits(tuple(pool), tuple(validation), tuple(test), tuple(dropped))
+
+
+def splits_of(card: Card, rows: Rows) -> Splits:
+    """The row ids that a loader uses: the committed or locked ones, or a mirror's computed ones.
+
+    Raises:
+        InvalidFileError: the file of row ids is missing or damaged.
+        DataError: a mirror's counts are not what its manifest says.
+    """
+    if not card.computes_splits:
+        return read_splits(card)
+    splits = compute_splits(card, rows)
+    found = {name: len(row_ids) for name, row_ids in vars(splits).items()}
+    said = card.counts.model_dump() if card.counts else {}
+    if found != said:
+        raise DataError(
+            f"data set '{card.run_name}': its splits have {found} rows, the manifest's counts are "
+            f"{said}"
+        )
+    return splits
 
 
 def nested_subset(
@@ -167,8 +194,18 @@ def _cut(row_ids: list[int], labels: Sequence[int], share: float) -> tuple[list[
         by_label[labels[row]].append(row)
     cut: set[int] = set()
     for members in by_label.values():
-        cut.update(members[len(members) - _share(share, len(members)) :])
+        n = min(_share(share, len(members)), len(members) - 1)
+        cut.update(members[len(members) - n :])
     return [row for row in row_ids if row not in cut], sorted(cut)
+
+
+def _first_of_each(row_ids: list[int], rows: Rows) -> tuple[list[int], list[int]]:
+    """(kept, dropped): of the rows with one text the first is kept."""
+    first: dict[tuple[str, ...], int] = {}
+    for row in row_ids:
+        first.setdefault(_same(rows.texts[row]), row)
+    kept = set(first.values())
+    return sorted(kept), [row for row in row_ids if row not in kept]
 
 
 def _without(row_ids: list[int], others: Iterable[int], rows: Rows) -> tuple[list[int], list[int]]:

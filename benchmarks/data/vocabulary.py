@@ -1,4 +1,4 @@
-"""The vocabulary: words of the training texts in use, and of nothing else."""
+"""The vocabulary: words of the training texts in use and of nothing else, or a pretrained one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from benchmarks.data.identity import ENCODING, UNK
+from benchmarks.data.identity import ENCODING, PAD, PIECES, UNK
+from benchmarks.data.weights import find_weights, vocabulary_card
+from benchmarks.data.weights_files import read_member
+from benchmarks.errors import DataError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -36,15 +39,53 @@ def train_vocabulary(texts: Iterable[str]) -> Tokenizer:
     return tokenizer
 
 
+def pretrained_vocabulary(weights: str) -> Tokenizer:
+    """The lower-cased word pieces of pretrained weights.
+
+    A text that spells a special token gets the pieces of its spelling, not the token.
+
+    Args:
+        weights: name of their card.
+
+    Raises:
+        UsageError: no such card.
+        DataError: its package is not fetched, altered, or without such a vocabulary.
+    """
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    card = vocabulary_card(find_weights(weights))
+    pieces = read_member(card, card.vocabulary.path or "").decode("utf-8").split("\n")
+    ids = {piece.rstrip("\r"): index for index, piece in enumerate(pieces) if piece}
+    absent = [token for token in PIECES["special"] if token not in ids]
+    if len(ids) != card.vocabulary.size or absent or ids[PIECES["special"][PAD]] != PAD:
+        raise DataError(
+            f"weights '{card.name}': {card.vocabulary.path} has {len(ids)} different pieces, the "
+            f"card says {card.vocabulary.size}"
+            + (f"; it lacks {', '.join(absent)}" if absent else "")
+        )
+    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=PIECES["special"][UNK]))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=PIECES["lower_case"])
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    return tokenizer
+
+
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """Id of a token that the vocabulary has."""
+    ids: dict[str, int] = tokenizer.get_vocab()
+    return ids[token]
+
+
 def encode(tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
     """Token ids of each text at full length, and whether it held no known token.
 
     Such a text (an empty one, say) becomes a single [UNK], so that no input is empty.
     """
+    unk = token_id(tokenizer, ENCODING["special"][UNK])
     encoded: list[list[int]] = []
     empty: list[bool] = []
     for item in tokenizer.encode_batch(list(texts), add_special_tokens=False):
         ids = item.ids
-        empty.append(all(token == UNK for token in ids))
-        encoded.append([UNK] if empty[-1] else ids)
+        empty.append(all(token == unk for token in ids))
+        encoded.append([unk] if empty[-1] else ids)
     return encoded, empty

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.data.card import GeneratedSource
+from benchmarks.data.sources import GeneratedSource
 from benchmarks.records import DataUsed
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def data_used(data: TextData) -> DataUsed:
     if split.n_empty:
         notes.append(f"{split.n_empty} of {len(split)} inputs are empty texts")
     return DataUsed(
-        name=data.card.name,
+        name=data.card.run_name,
         split="generated" if isinstance(data.card.source, GeneratedSource) else "test",
         n=len(split),
         hash=data.hash,
