@@ -12,6 +12,7 @@ RESOURCES = {
     "suites": "benchmarks/suites",
     "claims": "benchmarks/claims",
     "datasets": "datasets",
+    "weights": "weights",
     "reference": "reports/reference",
 }
 """Folder of `benchmarks/_data` to the folder of the checkout; see `benchmarks.paths`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 import torch
 from torch import Tensor, nn
 
+from models.head_budget import first_of
 from models.interface import Classifier, ClassifierOutput, HeadDecisions
 
 if TYPE_CHECKING:
@@ -42,12 +43,19 @@ class Shared:
 
 @dataclass(frozen=True)
 class LayerHeads:
-    """One adaptive layer's decision; `HeadDecisions` without the depth dimension."""
+    """One adaptive layer's decision; see `HeadDecisions`, which has a depth dimension too.
+
+    Attributes:
+        budget: (batch,).
+        scores: (batch, n_heads).
+        k: (batch,) int64.
+        order: (batch, n_heads) int64, heads from best to worst; the first k are selected.
+    """
 
     budget: Tensor
     scores: Tensor
     k: Tensor
-    selected: Tensor
+    order: Tensor
 
 
 class AttentionLayer(nn.Module):
@@ -89,6 +97,7 @@ class EncoderClassifier(Classifier):
     """
 
     plain_attention: bool = False
+    block: type[Block] = Block
 
     def __init__(self, config: EncoderConfig, attention: Sequence[AttentionLayer | None]) -> None:
         super().__init__()
@@ -99,7 +108,7 @@ class EncoderClassifier(Classifier):
             nn.Embedding(config.n_segments, config.d_model) if config.n_segments > 1 else None
         )
         self.dropout = nn.Dropout(config.dropout)
-        self.blocks = nn.ModuleList(Block(config, layer) for layer in attention)
+        self.blocks = nn.ModuleList(self.block(config, layer) for layer in attention)
         self.norm = nn.LayerNorm(config.d_model)
         self.head = nn.Linear(config.d_model, config.n_classes)
         for table in (self.token, self.position, self.segment):
@@ -120,7 +129,7 @@ class EncoderClassifier(Classifier):
             x, heads = block(x, shared)
             if heads is not None:
                 decisions.append(heads)
-        logits = self.head(shared.pool(self.norm(x)))
+        logits = self.head(self._pooled(x, shared))
         return ClassifierOutput(logits, _stack(decisions) if decisions else None)
 
     def _embed(self, input_ids: Tensor, segment_ids: Tensor | None) -> Tensor:
@@ -135,6 +144,9 @@ class EncoderClassifier(Classifier):
             return x
         # no segment ids: one text, all of it segment 0
         return x + (self.segment.weight[0] if segment_ids is None else self.segment(segment_ids))
+
+    def _pooled(self, x: Tensor, shared: Shared) -> Tensor:
+        return shared.pool(self.norm(x))
 
     def _shared(self, key_padding_mask: Tensor, x: Tensor) -> Shared:
         mode = self.head_mode
@@ -153,9 +165,10 @@ class EncoderClassifier(Classifier):
 
 
 def _stack(layers: Sequence[LayerHeads]) -> HeadDecisions:
+    k = torch.stack([layer.k for layer in layers], 1)
     return HeadDecisions(
         budget=torch.stack([layer.budget for layer in layers], 1),
         scores=torch.stack([layer.scores for layer in layers], 1),
-        k=torch.stack([layer.k for layer in layers], 1),
-        selected=torch.stack([layer.selected for layer in layers], 1),
+        k=k,
+        selected=first_of(torch.stack([layer.order for layer in layers], 1), k),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -77,6 +78,16 @@ class Classifier(nn.Module):
 
     def reseed(self, seed: int) -> None:
         """Restarts the model's own random generators (noise, random heads)."""
+
+    def load_pretrained(self, state: Mapping[str, Tensor]) -> None:
+        """Takes over pretrained weights; what they do not have stays as it was initialised.
+
+        Raises:
+            ValueError: the model has no pretrained start, or other shapes than the weights; names
+                the first tensor that does not fit.
+        """
+        del state
+        raise ValueError(f"{type(self).__name__} cannot start from pretrained weights")
 
     @torch.no_grad()
     def n_parameters(self) -> int:
