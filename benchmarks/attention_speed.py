@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,11 +52,20 @@ FULL = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints one table: realised speed-up, the ideal one, and their ratio."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.attention_speed")
-    parser.add_argument("--quick", action="store_true", help="only d=256, H=16, N=256, batch 32")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--quick", action="store_true", help="only d=256, H=16, N=256, batch 32")
+    chosen.add_argument(
+        "--grid", action="store_true", help="d, H, N in a grid, whole models, training, and targets"
+    )
     parser.add_argument("--rounds", type=int, default=9, help="turns of each layer (default 9)")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    if options.grid:
+        from benchmarks import attention_grid
+
+        attention_grid.report(rounds=options.rounds)
+        return
     rows = [
         row
         for size in (QUICK if options.quick else FULL)
@@ -113,11 +122,13 @@ def measure(size: Size, *, rounds: int) -> list[dict[str, object]]:
     return rows
 
 
-def interleaved(candidates: dict[str, Callable[[], Tensor]], *, rounds: int) -> dict[str, float]:
+def interleaved(
+    candidates: Mapping[str, Callable[[], object]], *, rounds: int, inference: bool = True
+) -> dict[str, float]:
     """Median CPU seconds of one call of each candidate; they take turns, forwards and back."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     names = list(candidates)
-    with torch.inference_mode():
+    with torch.inference_mode(inference):
         repeats = {name: _repeats(run) for name, run in candidates.items()}
         for turn in range(rounds):
             for name in names if turn % 2 == 0 else reversed(names):
@@ -125,15 +136,16 @@ def interleaved(candidates: dict[str, Callable[[], Tensor]], *, rounds: int) -> 
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _seconds(run: Callable[[], Tensor], repeats: int) -> float:
+def _seconds(run: Callable[[], object], repeats: int) -> float:
     start = time.process_time()
     for _ in range(repeats):
         run()
     return (time.process_time() - start) / repeats
 
 
-def _repeats(run: Callable[[], Tensor]) -> int:
-    run()
+def _repeats(run: Callable[[], object]) -> int:
+    if _seconds(run, 1) > ROUND_SECONDS:
+        return 1
     return max(1, round(ROUND_SECONDS / max(1e-6, _seconds(run, 2))))
 
 

@@ -2,7 +2,8 @@
 
 In training all heads run and are weighted softly, so that gradients reach both controllers. At
 inference only the selected heads are computed, at unit gate; that the gates differ between the two
-is the method's, and `head_mode = "soft"` in eval mode shows what it costs.
+is the method's, and `head_mode = "soft"` in eval mode shows what it costs. With `keep_gate` the
+selected heads keep their weight, so that only the loss of the others is left.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from models.encoder import EncoderClassifier, LayerHeads, Shared
 from models.head_budget import (
     HeadBudget,
     best_first,
     budget_loss,
+    first_of,
     heads_for,
     relative_entropy,
     soft_gates,
 )
-from models.selected_heads import SelectiveAttention, first_of
+from models.selected_heads import SelectiveAttention
 
 if TYPE_CHECKING:
     from models.budgetformer_config import BudgetFormerConfig
@@ -38,36 +40,52 @@ class BudgetAttention(SelectiveAttention):
 
     def __init__(self, config: BudgetFormerConfig, generator: torch.Generator) -> None:
         super().__init__(config.d_model, config.n_heads, config.width_of_head)
-        self.controller = HeadBudget(config.d_model, config.width_of_controller, config.n_heads)
+        self.controller = self.build_controller(config)
         self.rounding = config.rounding
+        self.gate = config.gate
+        self.keep_gate = config.keep_gate
         self.fixed_k = config.fixed_k
         self.tau = config.tau.end
         self.noise = config.noise.end
         self.generator = generator
 
+    @staticmethod
+    def build_controller(config: BudgetFormerConfig) -> nn.Module:
+        """What maps pooled inputs, noise and tau to s (batch,) and p (batch, n_heads)."""
+        return HeadBudget(config.d_model, config.width_of_controller, config.n_heads)
+
     def order(self, p: Tensor) -> Tensor:
         """Each input's heads, those to compute first."""
         return best_first(p)
 
-    def decide(self, x: Tensor, shared: Shared) -> tuple[LayerHeads, Tensor]:
-        """The decision for x (batch, length, d_model), and each input's heads in order."""
+    def decide(self, x: Tensor, shared: Shared) -> LayerHeads:
+        """The decision for x (batch, length, d_model)."""
         s, p = self.controller(shared.pool(x), self._noise(x), self.tau)
         k = (
             heads_for(s, self.n_heads, self.rounding)
             if self.fixed_k is None
             else torch.full_like(s, self.fixed_k, dtype=torch.int64)
         )
-        order = self.order(p)
-        return LayerHeads(budget=s, scores=p, k=k, selected=first_of(order, k)), order
+        return LayerHeads(budget=s, scores=p, k=k, order=self.order(p))
 
     def forward(self, x: Tensor, shared: Shared) -> tuple[Tensor, LayerHeads]:
         """See `AttentionLayer.forward`; soft, hard and masked mode share one decision."""
-        heads, order = self.decide(x, shared)
+        heads = self.decide(x, shared)
         if shared.head_mode == "soft":
-            return self.gated(x, soft_gates(heads.budget, heads.scores), shared), heads
+            return self.gated(x, self.gates(heads), shared), heads
+        if shared.head_mode == "hard" and not self.keep_gate:
+            return self.selected(x, heads.order, heads.k, shared), heads
+        chosen = first_of(heads.order, heads.k)
+        gates = chosen.to(x.dtype)
+        if self.keep_gate:
+            gates = gates * self.gates(heads)
         if shared.head_mode == "masked":
-            return self.gated(x, heads.selected.to(x.dtype), shared), heads
-        return self.selected(x, order, heads.k, shared), heads
+            return self.gated(x, gates, shared), heads
+        return self.weighted(x, chosen, gates, shared), heads
+
+    def gates(self, heads: LayerHeads) -> Tensor:
+        """Training's weight of every head, (batch, n_heads)."""
+        return soft_gates(heads.budget, heads.scores, self.gate)
 
     def _noise(self, x: Tensor) -> Tensor | None:
         if not self.training or self.noise == 0.0:

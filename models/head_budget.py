@@ -62,12 +62,32 @@ def best_first(scores: Tensor) -> Tensor:
     return torch.argsort(scores.detach(), dim=1, descending=True, stable=True)
 
 
-def soft_gates(s: Tensor, p: Tensor) -> Tensor:
-    """m_i = min(1, s * H * p_i), (batch, n_heads).
+def first_of(order: Tensor, k: Tensor) -> Tensor:
+    """Which heads are among the first `k` (...) of `order` (..., n_heads); bool, as `order`."""
+    ranks = torch.arange(order.shape[-1], device=order.device)
+    chosen = ranks < k.unsqueeze(-1)
+    return torch.empty_like(chosen).scatter_(-1, order, chosen)
 
-    A head at the ceiling passes no gradient on; its scorer still learns through the others' p.
+
+def soft_gates(s: Tensor, p: Tensor, gate: str = "budget") -> Tensor:
+    """The weight m_i of each head's output, (batch, n_heads).
+
+    The paper's formula is not known to us; these are candidates.
+
+    Args:
+        s: (batch,) share of heads asked for.
+        p: (batch, n_heads) distribution over heads.
+        gate: "budget": m_i = min(1, s * H * p_i), at most s * H in all. A head at the ceiling
+            passes no gradient on; its scorer still learns through the others' p. "scaled": the
+            same without the ceiling. "probability": m_i = p_i, 1 in all, whatever s is.
+            "normalised": m_i = p_i / max p, so that the best head has weight 1.
     """
-    return (s.unsqueeze(1) * (p * p.shape[1])).clamp(max=1.0)
+    if gate == "probability":
+        return p
+    if gate == "normalised":
+        return p / p.amax(1, keepdim=True)
+    scaled = s.unsqueeze(1) * (p * p.shape[1])
+    return scaled if gate == "scaled" else scaled.clamp(max=1.0)
 
 
 def budget_loss(s: Tensor, s_min: float, s_max: float) -> Tensor:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from models.encoder import EncoderClassifier, LayerHeads, Shared
-from models.selected_heads import SelectiveAttention, first_of
+from models.head_budget import first_of
+from models.selected_heads import SelectiveAttention
 
 if TYPE_CHECKING:
     from models.random_trained_config import RandomTrainedConfig
@@ -39,7 +40,7 @@ class RandomHeadsAttention(SelectiveAttention):
             budget=k.to(x.dtype) / self.n_heads,
             scores=chosen.to(x.dtype) / k.unsqueeze(1),
             k=k,
-            selected=chosen,
+            order=order,
         )
         if shared.head_mode == "masked":
             return self.gated(x, chosen.to(x.dtype), shared), heads

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-import models.selected_heads
+import models.head_strategy
 from models.budgetformer import BudgetAttention, BudgetFormer
 from models.budgetformer_config import BudgetFormerConfig
 from models.dense import Dense
@@ -21,12 +21,13 @@ from models.encoder import Shared
 from models.head_budget import (
     best_first,
     budget_loss,
+    first_of,
     heads_for,
     relative_entropy,
     soft_gates,
 )
 from models.schedules import Linear
-from models.selected_heads import SelectiveAttention, first_of
+from models.selected_heads import SelectiveAttention
 
 EPS = torch.finfo(torch.float32).eps
 GEOMETRY: dict[str, Any] = {
@@ -157,16 +158,18 @@ def results(layer: SelectiveAttention, x: Tensor, run: Any) -> list[Tensor]:
     return [y.detach(), x.grad, *(p.grad.clone() for p in layer.parameters() if p.grad is not None)]
 
 
-@given(layers(), st.sampled_from([1, 2**20]))
+@given(layers(), st.sampled_from([1, 2**20]), st.sampled_from(["bucket", "loop", "sample", None]))
 def test_selected_heads_agree_with_masked_heads(
-    case: tuple[SelectiveAttention, Tensor, Tensor, Tensor, Tensor | None], gather_bytes: int
+    case: tuple[SelectiveAttention, Tensor, Tensor, Tensor, Tensor | None],
+    cache_bytes: int,
+    strategy: Any,
 ) -> None:
     layer, x, order, k, bias = case
     shared = Shared(bias, torch.ones(0), "hard", plain_attention=False)
     gates = first_of(order, k).float()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(models.selected_heads, "GATHER_BYTES", gather_bytes)
-        fast = results(layer, x, lambda t: layer.selected(t, order, k, shared))
+        patch.setattr(models.head_strategy, "CACHE_BYTES_GRADIENT", cache_bytes)
+        fast = results(layer, x, lambda t: layer.selected(t, order, k, shared, strategy))
     masked = results(layer, x, lambda t: layer.gated(t, gates, shared))
     # every value is a chain of sums with fewer terms than this
     terms = x.numel() + layer.n_heads * layer.head_dim * 4 + layer.d_model
