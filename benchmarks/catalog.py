@@ -1,4 +1,4 @@
-"""The four registries: models, data sets, meters and engines."""
+"""The registries: models, data sets, pretrained weights, meters and engines."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from benchmarks.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from benchmarks.data.card import Card
+    from benchmarks.data.weights import WeightsCard
     from benchmarks.meters.interface import MeterSpec
     from models.config import EncoderConfig
 
@@ -33,13 +34,19 @@ def config_class(module: str) -> type[EncoderConfig]:
     """The one EncoderConfig subclass that `module` defines, with its `target` set.
 
     Raises:
-        InvalidFileError: the module defines none, or several.
+        InvalidFileError: the module cannot be imported, or defines none, or several.
     """
     from models.config import EncoderConfig
 
+    try:
+        loaded = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # a file in the making may fail in any way
+        raise InvalidFileError(
+            f"{module.replace('.', '/')}.py cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     found = [
         value
-        for _, value in inspect.getmembers(importlib.import_module(module), inspect.isclass)
+        for _, value in inspect.getmembers(loaded, inspect.isclass)
         if issubclass(value, EncoderConfig) and value.__module__ == module and value.target
     ]
     if len(found) != 1:
@@ -74,6 +81,23 @@ def _accept_card(value: Any) -> Card:
     if not isinstance(value, (str, Path)):
         raise TypeError(f"expected the path of a card (TOML), found {value!r}")
     return _card(Path(value))
+
+
+def _weights() -> Iterator[Entry[WeightsCard]]:
+    for path in sorted(resource_dir("weights").glob("*.toml")):
+        yield Entry(path.stem, functools.partial(_weights_card, path), f"weights/{path.name}", path)
+
+
+def _weights_card(path: Path) -> WeightsCard:
+    from benchmarks.data.weights import load_weights_card
+
+    return load_weights_card(path)
+
+
+def _accept_weights_card(value: Any) -> WeightsCard:
+    if not isinstance(value, (str, Path)):
+        raise TypeError(f"expected the path of a card (TOML), found {value!r}")
+    return _weights_card(Path(value))
 
 
 def _meters() -> Iterator[Entry[MeterSpec]]:
@@ -115,6 +139,11 @@ DATASETS: Registry[Card] = Registry(
     "data set", group="frugalbench.datasets", discover=_datasets, accept=_accept_card
 )
 """Data-set name to card. An outside package's entry point holds the path of a card file."""
+
+WEIGHTS: Registry[WeightsCard] = Registry(
+    "weights", group="frugalbench.weights", discover=_weights, accept=_accept_weights_card
+)
+"""Name of pretrained weights to card. An outside package's entry point holds the path of a card file."""
 
 METERS: Registry[MeterSpec] = Registry(
     "meter", group="frugalbench.meters", discover=_meters, accept=_accept_meter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from models import costs
@@ -11,6 +11,7 @@ from models.config import EncoderConfig, Macs
 from models.schedules import Linear
 
 Rounding = Literal["floor", "ceil"]
+Gate = Literal["budget", "probability", "normalised", "scaled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,8 @@ class BudgetFormerConfig(EncoderConfig):
     Attributes:
         s_min, s_max: the interval inside which a budget costs nothing (the paper's: 0.1, 0.9).
         rounding: how s * n_heads becomes a whole number of heads at inference (sources disagree).
+        gate: how s and p become the weights of the heads in training; see `head_budget.soft_gates`.
+        keep_gate: whether the heads kept at inference keep that weight; else their weight is 1.
         fixed_k: heads at inference whatever the budget network says; training ignores it.
         tau_start, tau_end: temperature of the softmax over heads, linear in training progress.
         noise_start, noise_end: standard deviation of the noise on the scorer's logits, likewise.
@@ -36,6 +39,8 @@ class BudgetFormerConfig(EncoderConfig):
     s_min: float = 0.1
     s_max: float = 0.9
     rounding: Rounding = "floor"
+    gate: Gate = "budget"
+    keep_gate: bool = False
     fixed_k: int | None = None
     tau_start: float = 2.0
     tau_end: float = 0.5
@@ -57,6 +62,9 @@ class BudgetFormerConfig(EncoderConfig):
             )
         if self.rounding not in get_args(Rounding):
             raise ValueError(f"rounding must be 'floor' or 'ceil', not {self.rounding!r}")
+        if self.gate not in get_args(Gate):
+            known = ", ".join(map(repr, get_args(Gate)))
+            raise ValueError(f"gate must be one of {known}, not {self.gate!r}")
         if self.fixed_k is not None and not 1 <= self.fixed_k <= self.n_heads:
             raise ValueError(f"fixed_k must lie in 1..n_heads = {self.n_heads}, not {self.fixed_k}")
         for name in ("tau_start", "tau_end"):
@@ -95,4 +103,6 @@ class BudgetFormerConfig(EncoderConfig):
         """
         if k is None:
             k = [self.fixed_k or self.n_heads] * self.depth
-        return costs.encoder(self, length, k, controller_width=self.width_of_controller)
+        cost = costs.encoder(self, length, k, controller_width=self.width_of_controller)
+        weighted = length * self.width_of_head * sum(k) if self.keep_gate else 0
+        return replace(cost, elementwise=cost.elementwise + weighted)

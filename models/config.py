@@ -77,6 +77,8 @@ class EncoderConfig:
     role: ClassVar[Literal["model", "control"]] = "model"
     source: ClassVar[Literal["none", "budgets", "weights", "macs"]] = "none"
     """What a dependent model takes from its source: nothing, its k histogram, its weights or its MACs."""
+    base: ClassVar[Literal["none", "weights"]] = "none"
+    """What it takes from a second trained model, its base: nothing, or the weights it starts from."""
 
     depth: int = 2
     d_model: int = 64
@@ -126,6 +128,10 @@ class EncoderConfig:
         """A dependent model's final configuration, once its source is trained."""
         del source
         return self
+
+    def training_epochs(self, epochs: int) -> int:
+        """Epochs that this model is trained for under a recipe of `epochs`; 0: not at all."""
+        return epochs
 
     @classmethod
     def declarable(cls) -> dict[str, Any]:

@@ -44,13 +44,14 @@ def feed_forward_elementwise(length: int, d_model: int, d_ff: int) -> float:
 
 
 def controller(length: int, d_model: int, width: int, n_heads: int) -> float:
-    """MACs of one layer's controllers: mean pool, budget network and head scorer."""
+    """MACs of one layer's controllers: mean pool, head scorer, budget network (width 0: none)."""
     return float(length * d_model + d_model * width + width + d_model * n_heads)
 
 
 def controller_elementwise(width: int, n_heads: int) -> float:
     """Operations of one layer's controllers: GELU, sigmoid, softmax, rounding and biases."""
-    return float((GELU_OPS + 1) * width + 4 + (SOFTMAX_OPS + 1) * n_heads + 2)
+    budget_network = (GELU_OPS + 1) * width + 4 if width else 0
+    return float(budget_network + (SOFTMAX_OPS + 1) * n_heads + 2)
 
 
 def classifier(length: int, d_model: int, n_classes: int) -> float:

@@ -40,6 +40,41 @@ def one(expansion: Expansion, label: str, **axes: Any) -> PlannedPoint:
     return found[0]
 
 
+def test_a_sweep_s_recipe_lies_over_the_suite_s_and_under_the_axes() -> None:
+    found = expanded(
+        {"recipe": {"peak_lr": 1e-4}},
+        {"recipe": {"peak_lr": 1e-4, "epochs": 4}, "axes": {"epochs": [5]}},
+        {},
+        recipe={"epochs": 2},
+    )
+    recipes = [dict(planned.point.recipe or {}) for planned in found.points]
+    assert recipes == [
+        {"epochs": 2, "peak_lr": 1e-4},
+        {"epochs": 5, "peak_lr": 1e-4},
+        {"epochs": 2},
+    ]
+
+
+BERT = {"label": "bert", "model": "bert", "params": {"pretrained": "minilm-l6"}}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "message"),
+    [
+        ({"params": {"depth": 4}}, "depth = 4, but 'minilm-l6' has 6"),
+        ({"axes": {"n_heads_fixed_d_model": [6]}}, "n_heads = 6, but 'minilm-l6' has 12"),
+        ({"params": {"d_ff": 768}}, "d_ff = 768, but 'minilm-l6' has 1536"),
+        ({"max_length": 600}, "max_length = 600, but 'minilm-l6' has 512 positions"),
+    ],
+)
+def test_pretrained_weights_of_another_size_are_refused_in_planning(
+    sweep: dict[str, Any], message: str
+) -> None:
+    assert expanded({"variants": [BERT]}).points[0].point.pretrained == "minilm-l6"
+    with pytest.raises(InvalidFileError, match=message):
+        expanded({"variants": [BERT], **sweep})
+
+
 def test_a_known_point_keeps_its_identity() -> None:
     """These values are joined across commits and machines: they may never change."""
     source = Point("budgetformer", {"s_max": 0.3}, "r8", 64, seed=1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.catalog import METERS, MODELS
+from benchmarks.errors import InvalidFileError
 from benchmarks.paths import CHECKOUT
 from benchmarks.planning import keys
 from benchmarks.planning.expand import expand
@@ -119,7 +120,7 @@ def test_an_outside_package_is_followed_too(tree: Path, monkeypatch: pytest.Monk
 
 
 def test_a_module_without_source_is_an_error() -> None:
-    with pytest.raises(FileNotFoundError, match="no_such_module"):
+    with pytest.raises(InvalidFileError, match="no_such_module"):
         keys.source_closure("no_such_module")
 
 

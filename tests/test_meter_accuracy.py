@@ -69,7 +69,7 @@ def split_of(tokens: list[int], labels: list[int]) -> EncodedSplit:
 def run(*, heads: bool) -> Measurement:
     test = split_of([0, 0, 1, 1, 2, 2, 2, 2], [0, 0, 1, 0, 2, 2, 2, 1])
     data = SimpleNamespace(
-        card=SimpleNamespace(name="made-up", source=None),
+        card=SimpleNamespace(name="made-up", run_name="made-up", source=None),
         classes=CLASSES,
         max_length=8,
         hash="abc",
@@ -112,6 +112,9 @@ def test_heads_are_recorded_per_model_layer_and_row() -> None:
     assert value(measurement, "mean_k") == pytest.approx(2.625)
     assert value(measurement, "mean_s") == pytest.approx(2.625 / 4)
     assert next(v.context for v in measurement.values if v.name == "mean_k") == {}
+    assert value(measurement, "degenerate", heads="one") == 2 / 16
+    assert value(measurement, "degenerate", heads="zero") == 0.0
+    assert value(measurement, "degenerate", heads="all") == 0.0
     assert measurement.series["head_use"] == [[0.0, 0.5, 0.75, 1.0], [0.0, 1.0, 1.0, 1.0]]
     rows = measurement.arrays
     assert rows is not None

@@ -71,6 +71,14 @@ WRONG: list[tuple[Change, str]] = [
     (lambda s: s.update(seeds=[0, 0]), r"seeds: seed 0 is given 2 times"),
     (lambda s: s.update(seeds=[True]), r"seeds\[0\]: .*not True"),
     (lambda s: s.update(recipe={"epoch": 1}), r"recipe: unknown recipe value 'epoch'; .*'epochs'"),
+    (sweep(recipe={"epoch": 1}), r"sweep\[0\] 'main': recipe: unknown recipe value 'epoch'"),
+    (sweep(recipe={"peak_lr": -1.0}), r"sweep\[0\] 'main': recipe: peak_lr must be positive"),
+    (
+        lambda s: s["sweep"][0]["variants"].append(
+            {"label": "bert", "model": "bert", "params": {"pretrained": "minilm-16"}}
+        ),
+        r"'bert': params.pretrained: unknown weights 'minilm-16'; .*'minilm-l6'",
+    ),
     (lambda s: s.update(recipe={"epochs": 0}), r"recipe: epochs must be positive, not 0"),
     (lambda s: s.update(recipe={"epochs": "3"}), r"recipe: epochs: .*integer, not '3'"),
     (lambda s: s.update(options={"latncy": {}}), r"options: unknown meter 'latncy'; .*'latency'"),
@@ -92,7 +100,7 @@ WRONG: list[tuple[Change, str]] = [
     (sweep(trained=False), r"meters\[0\]: 'accuracy' says nothing about fresh weights"),
     (sweep(trained=False, seeds=[1]), r"seeds: means nothing where trained = false"),
     (sweep(trained=False, axes={"epochs": [1]}), r"axes\.epochs: means nothing where trained"),
-    (sweep(axes={"dpeth": [1]}), r"axes: unknown axis 'dpeth'; did you mean 'depth'\?"),
+    (sweep(axes={"dpeth": [1]}), r"axes: unknown axis 'dpeth'; did you mean 'depth'"),
     (sweep(axes={"depth": []}), r"axes\.depth: .*at least 1"),
     (sweep(axes={"depth": [1, 1]}), r"axes\.depth: value 1 is given 2 times"),
     (sweep(axes={"seed": [-1]}), r"axes\.seed: a seed is a whole number of at least 0, not -1"),

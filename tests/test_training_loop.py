@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from benchmarks.data.load import EncodedSplit
 from benchmarks.errors import UsageError
+from benchmarks.training.build import build_model
 from benchmarks.training.evaluate import PREDICT_SEED, predict
 from benchmarks.training.loop import (
     DivergedError,
@@ -25,6 +26,7 @@ from benchmarks.training.loop import (
     train,
 )
 from benchmarks.training.recipe import Recipe
+from models.budgetformer_config import BudgetFormerConfig
 from models.config import EncoderConfig
 from models.interface import Classifier, ClassifierOutput, HeadDecisions
 
@@ -155,6 +157,18 @@ def test_it_learns_and_records_every_epoch() -> None:
     assert reports[-1]["steps"] == 21
     assert reports[-1]["mean_k"] == 3.0
     assert reports[-1]["loss"] == pytest.approx(last.losses["total"])
+
+
+def test_a_real_models_loss_parts_add_up_whatever_they_are_called() -> None:
+    config = BudgetFormerConfig(
+        depth=DEPTH, d_model=8, n_heads=HEADS, vocab_size=20, max_length=16, s_min=0.1, s_max=0.2
+    )
+    for epoch in train(build_model(config, 0), make_data(), RECIPE, 0).epochs:
+        parts = {name: loss for name, loss in epoch.losses.items() if name != "total"}
+        assert set(parts) == {"task", "budget", "entropy"}
+        assert epoch.losses["total"] == pytest.approx(sum(parts.values()), abs=1e-6)
+        assert abs(parts["entropy"]) <= config.entropy_weight * DEPTH  # summed over the layers
+        assert 0 < cast(float, epoch.entropy) <= 1
 
 
 def test_progress_runs_from_zero_to_one() -> None:

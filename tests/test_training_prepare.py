@@ -53,7 +53,7 @@ def make_split(name: str, n: int, seed: int) -> EncodedSplit:
 
 def make_data() -> TextData:
     data = SimpleNamespace(
-        card=SimpleNamespace(name="r8"),
+        card=SimpleNamespace(name="r8", run_name="r8"),
         classes=("a", "b", "c"),
         vocab_size=24,
         n_segments=1,
@@ -83,6 +83,7 @@ def make_point(model: str, seed: int = 0, **params: Any) -> Point:
     source = None
     if MODELS.get(model).source != "none":
         source = make_point("budgetformer", seed)
+    base = None if MODELS.get(model).base == "none" else make_point("dense", seed)
     return Point(
         model=model,
         params={k: v for k, v in SIZE.items() if k in MODELS.get(model).declarable()} | params,
@@ -91,6 +92,7 @@ def make_point(model: str, seed: int = 0, **params: Any) -> Point:
         recipe={"epochs": 1, "batch_size": 16},
         seed=seed,
         source=source,
+        base=base,
         label=f"my {model}",
     )
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.meters.degenerate import degenerate_shares
 from benchmarks.meters.inputs import data_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.shares import share
 from benchmarks.records import Value
-from benchmarks.training.evaluate import confusion, macro_f1, predict
+from benchmarks.training.evaluate import BATCH_SIZE, confusion, macro_f1, predict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,12 +32,14 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
 
     Returns:
         accuracy and soft_accuracy (fraction, Wilson interval), macro_f1, mean_s and mean_k (whole
-        model, then per layer with context `layer`); per test row in `arrays`: row_id, label,
-        prediction, length, and per layer i: s_i, k_i and heads_i (bit h set: head h was computed).
+        model, then per layer with context `layer`), degenerate (context `heads`: see
+        `degenerate_shares`); per test row in `arrays`: row_id, label, prediction, length, loss, and per
+        layer i: s_i, k_i and heads_i (bit h set: head h was computed).
     """
-    batch_size = int(options.get("batch_size", 64))
+    batch_size = int(options.get("batch_size", BATCH_SIZE))
     test = subject.data.test()
-    hard = predict(subject.model, test, batch_size=batch_size)
+    seed = subject.point.seed
+    hard = predict(subject.model, test, batch_size=batch_size, seed=seed)
     counts = confusion(test.labels, hard.predicted, len(subject.data.classes))
     values = [
         share("accuracy", _right(test, hard), len(test)),
@@ -47,9 +50,16 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
         "confusion": counts.tolist(),
     }
     if hard.s is not None and hard.k is not None and hard.selected is not None:
-        soft = predict(subject.model, test, batch_size=batch_size, head_mode="soft")
+        soft = predict(subject.model, test, batch_size=batch_size, head_mode="soft", seed=seed)
         values.append(share("soft_accuracy", _right(test, soft), len(test)))
         values += _means("mean_s", hard.s, "fraction") + _means("mean_k", hard.k, "heads")
+        n_heads = hard.selected.shape[2]
+        values += [
+            Value(
+                name="degenerate", value=part, unit="fraction", n=len(test), context={"heads": kind}
+            )
+            for kind, part in degenerate_shares(hard.s, hard.k, n_heads).items()
+        ]
         series["head_use"] = hard.selected.mean(axis=0).round(6).tolist()
     return Measurement(
         values=values,
@@ -58,6 +68,20 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
         info={"classes": list(subject.data.classes), "batch_size": batch_size},
         arrays=_per_row(test, hard),
     )
+
+
+def losses(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(n,) cross-entropy of each row in nats.
+
+    Args:
+        logits: (n, n_classes).
+        labels: (n,).
+    """
+    scores = logits.astype(np.float64)
+    highest = scores.max(axis=1, keepdims=True)
+    log_sum = np.log(np.exp(scores - highest).sum(axis=1)) + highest[:, 0]
+    loss: NDArray[np.float64] = log_sum - scores[np.arange(len(labels)), labels]
+    return loss
 
 
 def _right(split: EncodedSplit, predictions: Predictions) -> int:
@@ -92,6 +116,7 @@ def _per_row(split: EncodedSplit, predictions: Predictions) -> pd.DataFrame:
         "label": split.labels.astype(np.int16),
         "prediction": predictions.predicted.astype(np.int16),
         "length": np.asarray(split.lengths, dtype=np.int32),
+        "loss": losses(predictions.logits, split.labels).astype(np.float32),
     }
     if predictions.s is not None and predictions.k is not None and predictions.selected is not None:
         bits = 1 << np.arange(predictions.selected.shape[2], dtype=np.int64)

@@ -18,7 +18,7 @@ from benchmarks.meters.inputs import data_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.options import with_defaults
 from benchmarks.records import Value
-from benchmarks.training.evaluate import predict
+from benchmarks.training.evaluate import BATCH_SIZE, predict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from models.config import EncoderConfig, Macs
     from models.interface import Classifier
 
-DEFAULTS = {"batch_size": 32}
+DEFAULTS = {"batch_size": BATCH_SIZE}
 TOLERANCE = 0.01
 """Largest relative difference between the formula and a counter."""
 
@@ -39,7 +39,8 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
 
     Args:
         subject: a trained or fresh model.
-        options: `batch_size` of the pass that `macs_executed` is counted on (default 32).
+        options: `batch_size` of the pass that `macs_executed` is counted on (default: as the
+            accuracy meter, so that random heads are drawn alike).
 
     Returns:
         macs (whole model), macs_attention (core and projections), macs_attention_core,
@@ -56,7 +57,7 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     config = model.config
     counter = executed_counter()
     with counter:
-        predictions = predict(model, test, batch_size=batch_size)
+        predictions = predict(model, test, batch_size=batch_size, seed=subject.point.seed)
     costs = costs_of(config, test.lengths, predictions.k)
     checked = check_formula(model, test, predictions.k)
     columns = {

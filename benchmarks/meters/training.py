@@ -44,7 +44,7 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     return Measurement(
         values=_values(artifact),
         data=DataUsed(
-            name=subject.data.card.name,
+            name=subject.data.card.run_name,
             split="validation",
             n=artifact.validation.n,
             hash=subject.data.hash,

@@ -1,15 +1,17 @@
 """The axes a sweep can vary: each a small pure function from a draft of a point to another.
 
 An axis that sets model fields applies to the models that have these fields; for the others the
-draft stays as it is, and the equal points that result are planned once.
+draft stays as it is, and the equal points that result are planned once. Beside the axes named here,
+any field that a suite may declare of a model is one (`gate`, `rounding`, `entropy_weight` ...).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from benchmarks.planning.declared import LARGEST
 from models.config import EncoderConfig
 
 
@@ -66,6 +68,8 @@ class Axis:
 def _whole(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"must be a whole number of at least 1, not {value!r}")
+    if value > LARGEST:
+        raise ValueError(f"must be at most {LARGEST}, not {value}")
     return value
 
 
@@ -161,12 +165,30 @@ AXES: dict[str, Axis] = {
 }
 
 
+def axis_called(name: str) -> Axis:
+    """The axis of this name: one of `AXES`, or else the model field of this name as it is."""
+    return AXES[name] if name in AXES else _field_axis(name)
+
+
+def _field_axis(name: str) -> Axis:
+    def apply(draft: Draft, value: Any) -> Draft:
+        return draft.with_params(**{name: value})
+
+    return Axis(name, f"The model field {name}", apply, (name,))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """These axes without the seed, in the order of application: `AXES` first, fields as given."""
+    given = [name for name in names if name != SEED]
+    return [name for name in AXES if name in given] + [n for n in given if n not in AXES]
+
+
 def shared_fields(names: list[str]) -> list[tuple[str, str, str]]:
     """Pairs of axes that would set one model field, as (axis, axis, field)."""
     return [
         (one, other, name)
         for index, one in enumerate(names)
         for other in names[index + 1 :]
-        for name in AXES[one].fields
-        if name in AXES[other].fields
+        for name in axis_called(one).fields
+        if name in axis_called(other).fields
     ]

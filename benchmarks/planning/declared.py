@@ -13,6 +13,13 @@ from benchmarks.canonical import canonical_json
 from benchmarks.training.recipe import Recipe
 from models.config import EncoderConfig
 
+LARGEST = 2**20
+"""Largest whole number that a suite may give: beyond it, no model fits any machine."""
+LARGEST_SEED = 2**32 - 1
+"""Largest seed: every random generator here takes it."""
+DEEPEST = 1024
+"""Most layers that a suite may ask for."""
+
 _ADAPTERS: dict[tuple[type[Any], str], TypeAdapter[Any]] = {}
 
 
@@ -26,6 +33,8 @@ def checked(owner: type[Any], name: str, value: Any) -> Any:
         text = canonical_json(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {value!r} is no plain value") from error
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"{name}: {value} is beyond {LARGEST}, the largest number allowed here")
     try:
         return _adapter(owner, name).validate_json(text, strict=True)
     except ValidationError as error:
@@ -79,4 +88,6 @@ def configuration(
         ValueError: the values do not fit together.
     """
     values = {name: checked(config, name, value) for name, value in params.items()}
+    if values.get("depth", 0) > DEEPEST:
+        raise ValueError(f"depth must be at most {DEEPEST}, not {values['depth']}")
     return config(**values, max_length=max_length)

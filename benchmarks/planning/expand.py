@@ -9,15 +9,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchmarks.catalog import METERS, MODELS
+from benchmarks.catalog import METERS, MODELS, WEIGHTS
 from benchmarks.errors import InvalidFileError
-from benchmarks.planning.axes import AXES, SEED, Draft
+from benchmarks.planning.axes import SEED, Draft, axis_called, in_order
 from benchmarks.planning.declared import configuration, declared_params, declared_recipe
 from benchmarks.planning.lint import PLACE_KEYS, fits
 from benchmarks.planning.points import Point
 from benchmarks.planning.suite import Suite, Sweep, Variant
+
+if TYPE_CHECKING:
+    from models.config import EncoderConfig
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,12 @@ class _Cell:
         for skip in self.sweep.skip:
             if self.matches(skip.match, variant):
                 return skip.reason
-        if variant.source is None:
-            return None
-        source = self.sweep.variant(variant.source)
-        reason = self.skip_reason(source)
-        return f"its source '{source.label}' is skipped: {reason}" if reason else None
+        for kind, label in (("source", variant.source), ("base", variant.base)):
+            if label is not None:
+                reason = self.skip_reason(self.sweep.variant(label))
+                if reason:
+                    return f"its {kind} '{label}' is skipped: {reason}"
+        return None
 
     def describe(self, variant: Variant) -> str:
         values = [f"{name} = {value}" for name, value in self.axes.items()]
@@ -145,11 +149,11 @@ def _combinations(
     sweep: Sweep,
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
     """Axis values, in the order in which axes apply; beside them what `include` restricts."""
-    names = [name for name in AXES if name in sweep.axes]
+    names = in_order(sweep.axes)
     for values in itertools.product(*(sweep.axes[name] for name in names)):
         yield dict(zip(names, values, strict=True)), None
     for entry in sweep.include:
-        axes = {name: entry[name] for name in AXES if name in entry}
+        axes = {name: entry[name] for name in in_order(entry) if name not in PLACE_KEYS}
         yield axes, {key: entry[key] for key in PLACE_KEYS if key in entry}
 
 
@@ -192,9 +196,9 @@ class _Found:
     def _put(
         self, cell: _Cell, variant: Variant, meters: tuple[str, ...], baseline: Point | None
     ) -> None:
-        """Adds a point after its source, or merges it with the equal point that is there."""
-        if variant.source is not None:
-            self._put(cell, cell.sweep.variant(variant.source), (), None)
+        """Adds a point after those it needs, or merges it with the equal point that is there."""
+        for label in variant.needs:
+            self._put(cell, cell.sweep.variant(label), (), None)
         point, axes = _point(cell, variant)
         if baseline is not None and baseline.point_id == point.point_id:
             baseline = None
@@ -217,6 +221,23 @@ class _Found:
         )
 
 
+def _require_fit(config: EncoderConfig, max_length: int) -> None:
+    """Raises ValueError if the pretrained weights that a model names are of another size."""
+    name = getattr(config, "pretrained", None)
+    if name is None:
+        return
+    sizes = {
+        "depth": config.depth,
+        "d_model": config.d_model,
+        "n_heads": config.n_heads,
+        "head_dim": config.width_of_head,
+        "d_ff": config.width_of_ffn,
+    }
+    misfit = WEIGHTS.get(name).misfit(sizes, max_length)
+    if misfit is not None:
+        raise ValueError(misfit)
+
+
 def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
     """The point of one variant in one cell, and the axes that apply to it."""
     sweep = cell.sweep
@@ -226,28 +247,31 @@ def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
     draft = Draft(
         config=config,
         params={**own, **variant.params},
-        recipe=cell.suite.recipe,
+        recipe={**cell.suite.recipe, **sweep.recipe},
         max_length=sweep.max_length,
         train_fraction=sweep.train_fraction,
     )
     applied: dict[str, Any] = {}
     where = f"{cell.suite.shown_path}: {cell.describe(variant)}"
     for name, value in cell.axes.items():
-        if AXES[name].applies(config):
+        axis = axis_called(name)
+        if axis.applies(config):
             try:
-                draft = AXES[name].apply(draft, value)
+                draft = axis.apply(draft, value)
             except ValueError as error:
                 raise InvalidFileError(f"{where}: axes.{name}: {error}") from error
             applied[name] = value
     try:
         params = declared_params(config, draft.params)
-        configuration(config, params, draft.max_length)
+        made = configuration(config, params, draft.max_length)
+        _require_fit(made, draft.max_length)
         recipe = declared_recipe(draft.recipe) if sweep.trained else None
     except (TypeError, ValueError) as error:
         raise InvalidFileError(f"{where}: model '{variant.model}': {error}") from error
-    source = None
-    if variant.source is not None:
-        source = _point(cell, sweep.variant(variant.source))[0]
+    source, base = (
+        None if label is None else _point(cell, sweep.variant(label))[0]
+        for label in (variant.source, variant.base)
+    )
     point = Point(
         model=variant.model,
         params=params,
@@ -257,6 +281,7 @@ def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
         recipe=recipe,
         seed=cell.seed,
         source=source,
+        base=base,
         label=variant.label,
     )
     return point, applied

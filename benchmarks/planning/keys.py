@@ -11,13 +11,15 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import os
 import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.canonical import digest
-from benchmarks.catalog import MODELS
+from benchmarks.catalog import MODELS, WEIGHTS
+from benchmarks.errors import InvalidFileError
 from benchmarks.paths import CHECKOUT
 from benchmarks.records import Key
 from benchmarks.running.environment import library_version, machine_fingerprint
@@ -38,7 +40,16 @@ MACHINERY = frozenset(
         "benchmarks.checking",
         "benchmarks.cli",
         "benchmarks.data.card",
+        "benchmarks.data.diagnostics",
         "benchmarks.data.fetch",
+        "benchmarks.data.generated",
+        "benchmarks.data.hub",
+        "benchmarks.data.locks",
+        "benchmarks.data.mirror",
+        "benchmarks.data.packages",
+        "benchmarks.data.sources",
+        "benchmarks.data.weights",
+        "benchmarks.data.weights_files",
         "benchmarks.errors",
         "benchmarks.meters.interface",
         "benchmarks.meters.specs",
@@ -62,6 +73,8 @@ says counts through the data hash.
 FRESH_MODULES = ("benchmarks.training.build", "benchmarks.data.load", "benchmarks.data.batches")
 # ... and these into trained ones, and what is kept of them for the points that depend on them.
 TRAINING_MODULES = ("benchmarks.training.loop", "benchmarks.training.summary")
+# What a model takes over from a base that is trained already.
+BASE_MODULES = ("benchmarks.training.importance",)
 TRAINING_LIBRARIES = ("torch", "numpy", "tokenizers")
 
 
@@ -76,7 +89,7 @@ def source_closure(*modules: str) -> str:
         modules: dotted names of ours or of an outside package.
 
     Raises:
-        FileNotFoundError: there is no source file for one of them.
+        InvalidFileError: there is no source file for one of them, or it is no Python.
     """
     return digest([[name, _module(name)[0]] for name in closure_modules(*modules)])
 
@@ -142,32 +155,51 @@ def record_key(
 
 def _state_key(point: Point) -> str:
     """Everything that decides a point's weights, trained or fresh."""
-    return digest(
-        {
-            "point": point.point_id,
-            "source": source_closure(*_code_of(point)),
-            "data": _data_hash(point),
-            "libraries": _libraries(),
-            "of": None if point.source is None else _state_key(point.source),
-        }
-    )
+    parts = {
+        "point": point.point_id,
+        "source": source_closure(*_code_of(point)),
+        "data": _data_hash(point),
+        "libraries": _libraries(),
+        "of": None if point.source is None else _state_key(point.source),
+    }
+    if point.base is not None:
+        parts["base"] = _state_key(point.base)
+    if point.pretrained is not None:
+        parts["pretrained"] = WEIGHTS.get(point.pretrained).source.sha256
+    return digest(parts)
 
 
 def _code_of(point: Point) -> tuple[str, ...]:
     config = MODELS.get(point.model)
     training = TRAINING_MODULES if point.trained else ()
-    return (config.__module__, config.target.partition(":")[0], *FRESH_MODULES, *training)
+    base = BASE_MODULES if point.base is not None else ()
+    return (config.__module__, config.target.partition(":")[0], *FRESH_MODULES, *training, *base)
 
 
 @functools.cache
-def _hash_of_data(dataset: str, max_length: int, train_fraction: float) -> str:
+def _hash_of_data(
+    dataset: str,
+    max_length: int,
+    train_fraction: float,
+    vocabulary: str | None,
+    mirror: str | None,
+) -> str:
+    del mirror  # another one in use gives another hash
     from benchmarks.data.identity import data_hash
 
-    return data_hash(dataset, max_length=max_length, train_fraction=train_fraction)
+    return data_hash(
+        dataset, max_length=max_length, train_fraction=train_fraction, vocabulary=vocabulary
+    )
 
 
 def _data_hash(point: Point) -> str:
-    return _hash_of_data(point.dataset, point.max_length, point.train_fraction)
+    return _hash_of_data(
+        point.dataset,
+        point.max_length,
+        point.train_fraction,
+        point.pretrained,
+        os.environ.get("FRUGALBENCH_DATA"),
+    )
 
 
 def _libraries(more: tuple[str, ...] = ()) -> dict[str, str]:
@@ -189,8 +221,12 @@ def _module(name: str) -> tuple[str, tuple[str, ...]]:
     """Hash of one module's code, and the modules that it imports from `PACKAGES` or its own."""
     path = _file_of(name)
     if path is None:
-        raise FileNotFoundError(f"no source file for module {name}")
-    tree: ast.AST = _Stripper().visit(ast.parse(path.read_bytes(), filename=path.name))
+        raise InvalidFileError(f"there is no source file for module {name}")
+    try:
+        tree: ast.AST = _Stripper().visit(ast.parse(path.read_bytes(), filename=path.name))
+    except SyntaxError as error:
+        where = f"line {error.lineno}: " if error.lineno else ""
+        raise InvalidFileError(f"{name.replace('.', '/')}.py: {where}{error.msg}") from error
     imports = {
         found
         for node in ast.walk(tree)

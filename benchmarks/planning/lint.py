@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.catalog import DATASETS, METERS, MODELS
+from benchmarks.catalog import DATASETS, METERS, MODELS, WEIGHTS
 from benchmarks.errors import suggest
-from benchmarks.planning.axes import AXES, SEED, shared_fields
-from benchmarks.planning.declared import checked, declared_recipe
+from benchmarks.planning.axes import AXES, SEED, axis_called, shared_fields
+from benchmarks.planning.declared import LARGEST_SEED, checked, declared_recipe
 from benchmarks.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -20,22 +21,29 @@ if TYPE_CHECKING:
 PLACE_KEYS = ("dataset", "variant", "seed")
 """What a match may name beside the axes."""
 
+MOST_POINTS = 10_000
+"""Most points that one sweep may ask for; beyond it even planning would take minutes."""
+
 
 def problems(suite: Suite) -> Iterator[str]:
     """Every problem as "key path: what is wrong and what would be right"."""
-    known = [field.name for field in fields(Recipe)]
-    yield from _unknown(suite.recipe, known, "recipe", "recipe value")
-    if not set(suite.recipe) - set(known):
-        try:
-            declared_recipe(suite.recipe)
-        except ValueError as error:
-            yield f"recipe: {str(error).removeprefix('recipe.')}"
+    yield from _recipe(suite.recipe)
     yield from _options(suite.options)
     yield from _repeated((s.name for s in suite.sweeps), "sweep", "name")
     yield from _repeated(suite.seeds, "seeds", "seed")
     for index, sweep in enumerate(suite.sweeps):
-        for problem in _sweep(sweep, suite.seeds):
+        for problem in [*_recipe(sweep.recipe), *_sweep(sweep, suite.seeds)]:
             yield f"sweep[{index}] '{sweep.name}': {problem}"
+
+
+def _recipe(values: Mapping[str, Any]) -> Iterator[str]:
+    known = [field.name for field in fields(Recipe)]
+    yield from _unknown(values, known, "recipe", "recipe value")
+    if not set(values) - set(known):
+        try:
+            declared_recipe(values)
+        except ValueError as error:
+            yield f"recipe: {str(error).removeprefix('recipe.')}"
 
 
 def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
@@ -49,6 +57,11 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
     yield from _repeated((v.label for v in sweep.variants), "variants", "label")
     yield from _repeated(sweep.seeds or (), "seeds", "seed")
     yield from _axes(sweep)
+    asked = math.prod(
+        map(len, (sweep.datasets, sweep.variants, sweep.seeds or seeds, *sweep.axes.values()))
+    )
+    if asked > MOST_POINTS:
+        yield f"asks for {asked} points, and {MOST_POINTS} is the most; split it into several suites"
     labels = [variant.label for variant in sweep.variants]
     if sweep.baseline is not None and sweep.baseline not in labels:
         yield f"baseline: {suggest(sweep.baseline, labels, kind='variant')}"
@@ -61,7 +74,7 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
         if spec.needs_training and not sweep.trained:
             yield f"meters[{index}]: '{meter}' says nothing about fresh weights (trained = false)"
     if not sweep.trained:
-        for key in ("seeds", "train_fraction"):
+        for key in ("seeds", "train_fraction", "recipe"):
             if key in sweep.model_fields_set:
                 yield f"{key}: means nothing where trained = false"
     places = [("include", i, m) for i, m in enumerate(sweep.include)]
@@ -81,7 +94,7 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
     if len(configs) == len(sweep.variants):
         every = {name for config in configs.values() for name in config.declarable()}
         yield from _unknown(sweep.params, every, "params", "parameter")
-        for axis in (AXES[name] for name in sweep.axes if name in AXES):
+        for axis in (axis_called(name) for name in sweep.axes if name in _axis_names(sweep)):
             if not any(axis.applies(config) for config in configs.values()):
                 yield f"axes.{axis.name}: no variant's model has {' and '.join(axis.fields)}"
 
@@ -90,26 +103,38 @@ def _options(options: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield from _unknown(options, METERS.names(), "options", "meter")
     for name, values in options.items():
         if name in METERS:
-            kind = f"option of '{name}'"
-            yield from _unknown(values, METERS.get(name).options, f"options.{name}", kind)
+            known = METERS.get(name).options
+            yield from _unknown(values, known, f"options.{name}", f"option of '{name}'")
+            for option, value in values.items():
+                if option in known and not known[option].takes(value):
+                    yield f"options.{name}.{option}: must be {known[option].text}, not {value!r}"
 
 
 def _axes(sweep: Sweep) -> Iterator[str]:
-    known = [*AXES, SEED]
-    yield from _unknown(sweep.axes, known, "axes", "axis")
-    varied = [name for name in sweep.axes if name in AXES]
+    known = _axis_names(sweep)
+    yield from _unknown(sweep.axes, [*known, SEED], "axes", "axis")
+    varied = [name for name in sweep.axes if name in known]
     for one, other, field in shared_fields(varied):
         yield f"axes: '{one}' and '{other}' both set {field}; keep one of them"
     for name in varied:
-        if AXES[name].training and not sweep.trained:
+        if axis_called(name).training and not sweep.trained:
             yield f"axes.{name}: means nothing where trained = false"
     if SEED in sweep.axes and (sweep.seeds or not sweep.trained):
         yield "axes.seed: give seeds as an axis or as `seeds`, and only where trained = true"
     for seed in sweep.axes.get(SEED, []):
-        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            yield f"axes.seed: a seed is a whole number of at least 0, not {seed!r}"
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_SEED:
+            yield (
+                f"axes.seed: a seed is a whole number of at least 0, not {seed!r} "
+                f"(and at most {LARGEST_SEED})"
+            )
     for name, values in sweep.axes.items():
         yield from _repeated(map(repr, values), f"axes.{name}", "value")
+
+
+def _axis_names(sweep: Sweep) -> list[str]:
+    """The named axes, and every field that one of the sweep's models lets a suite declare."""
+    models = [MODELS.get(v.model) for v in sweep.variants if v.model in MODELS]
+    return list(dict.fromkeys([*AXES, *(name for model in models for name in model.declarable())]))
 
 
 def _variant(sweep: Sweep, variant: Variant, config: type[EncoderConfig]) -> Iterator[str]:
@@ -121,40 +146,54 @@ def _variant(sweep: Sweep, variant: Variant, config: type[EncoderConfig]) -> Ite
                 checked(config, name, value)
             except ValueError as error:
                 yield f"params.{error}"
-    for axis in (AXES[name] for name in sweep.axes if name in AXES):
+            else:
+                if name == "pretrained" and value not in WEIGHTS:
+                    yield f"params.{name}: {suggest(value, WEIGHTS.names(), kind='weights')}"
+    for axis in (axis_called(name) for name in sweep.axes if name in _axis_names(sweep)):
         for name in axis.fields if axis.applies(config) else ():
             if name in variant.params:
                 yield f"params.{name}: the axis '{axis.name}' sets it too; keep one of them"
     labels = [other.label for other in sweep.variants if other.label != variant.label]
-    if config.source == "none":
-        if variant.source is not None:
-            yield f"source: model '{variant.model}' depends on no other; remove it"
-    elif variant.source is None:
-        yield (
-            f"source: model '{variant.model}' takes its {config.source} from a trained model; "
-            f"give the label of one ({', '.join(labels) or 'the sweep has no other'})"
-        )
-    elif variant.source not in labels:
-        yield f"source: {suggest(variant.source, labels, kind='variant')}"
-    elif not sweep.trained:
-        yield f"source: model '{variant.model}' depends on training, but trained = false"
-    else:
-        chain = [variant.label]
-        step: str | None = variant.source
-        while step is not None and step in (v.label for v in sweep.variants):
-            chain.append(step)
-            if chain.count(step) > 1:
-                yield f"source: depends on itself: {' -> '.join(chain)}"
-                break
-            step = sweep.variant(step).source
+    needs = (("source", variant.source, config.source), ("base", variant.base, config.base))
+    for key, label, takes in needs:
+        if takes == "none":
+            if label is not None:
+                what = "depends on no other" if key == "source" else "starts from no other"
+                yield f"{key}: model '{variant.model}' {what}; remove it"
+        elif label is None:
+            yield (
+                f"{key}: model '{variant.model}' takes its {takes} from a trained model; "
+                f"give the label of one ({', '.join(labels) or 'the sweep has no other'})"
+            )
+        elif label not in labels:
+            yield f"{key}: {suggest(label, labels, kind='variant')}"
+        elif not sweep.trained:
+            yield f"{key}: model '{variant.model}' depends on training, but trained = false"
+        else:
+            yield from _circle(sweep, key, [variant.label, label])
+
+
+def _circle(sweep: Sweep, key: str, chain: list[str]) -> Iterator[str]:
+    """The first way round from a variant to one that it needs already, if there is any."""
+    if chain[-1] in chain[:-1]:
+        yield f"{key}: depends on itself: {' -> '.join(chain)}"
+        return
+    known = [variant.label for variant in sweep.variants]
+    for label in sweep.variant(chain[-1]).needs:
+        if label in known:
+            found = list(_circle(sweep, key, [*chain, label]))
+            if found:
+                yield from found
+                return
 
 
 def _match(
     sweep: Sweep, seeds: tuple[int, ...], match: Mapping[str, Any], where: str, *, joins: bool
 ) -> Iterator[str]:
-    axes = [*AXES] if joins else [name for name in sweep.axes if name != SEED]
+    every = _axis_names(sweep)
+    axes = every if joins else [name for name in sweep.axes if name != SEED]
     if not joins:
-        axes += [name for entry in sweep.include for name in entry if name in AXES]
+        axes += [name for entry in sweep.include for name in entry if name in every]
     if not match:
         yield f"{where}: is empty; name an axis, or one of {', '.join(PLACE_KEYS)}"
     yield from _unknown(match, [*axes, *PLACE_KEYS], where, "axis or place")
@@ -168,7 +207,7 @@ def _match(
             if value not in known:
                 yield f"{where}.{key}: {suggest(str(value), map(str, known), kind=key)}"
     if joins:
-        varied = [name for name in dict.fromkeys([*sweep.axes, *match]) if name in AXES]
+        varied = [name for name in dict.fromkeys([*sweep.axes, *match]) if name in every]
         for one, other, field in shared_fields(varied):
             yield f"{where}: '{one}' and '{other}' both set {field}; keep one of them"
         return

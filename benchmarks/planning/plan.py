@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.catalog import DATASETS, METERS, MODELS
+from benchmarks.catalog import METERS, MODELS
+from benchmarks.data.card import find_card
+from benchmarks.errors import UsageError, suggest
 from benchmarks.planning.expand import Expansion, PlannedPoint, expand
 from benchmarks.planning.keys import artifact_key, record_key
 from benchmarks.training.recipe import Recipe
@@ -32,7 +34,14 @@ ITEMS_PER_SAMPLE = 8
 # training step, and MACs a second of one core in training.
 STEP_OVERHEAD_S = 6e-3
 TRAINING_MACS_PER_S = 2.5e10
-METER_SECONDS = {"training": 0.05, "accuracy": 1.5, "flops": 2.0, "memory": 1.0, "carbon": 2.5}
+METER_SECONDS = {
+    "training": 0.05,
+    "accuracy": 1.5,
+    "complexity": 10.0,
+    "flops": 2.0,
+    "memory": 1.0,
+    "carbon": 2.5,
+}
 LATENCY_SAMPLE_S = 2.5
 PROCESS_START_S = 2.5
 
@@ -120,6 +129,7 @@ def wanted_records(expansion: Expansion) -> Iterator[Measurable]:
     for planned in expansion.points:
         group = planned.point.group_id
         first[group] = min(first.get(group, planned.stage), planned.stage)
+    measured: set[tuple[str, ...]] = set()
     for planned in expansion.points:
         for name in planned.meters:
             spec = METERS.get(name)
@@ -129,6 +139,11 @@ def wanted_records(expansion: Expansion) -> Iterator[Measurable]:
                 continue
             if spec.needs_training and not planned.point.trained:
                 continue
+            if spec.of_data:
+                inputs = (name, *planned.point.inputs)
+                if inputs in measured:
+                    continue
+                measured.add(inputs)
             baseline = planned.baseline if spec.kind == "pair" else None
             options = suite.options_for(planned.sweep, name)
             key = record_key(planned.point, spec, options, baseline)
@@ -142,8 +157,13 @@ def make_plan(suite: Suite, store: RecordStore, *, only: Sequence[str] = ()) -> 
         suite: a validated suite.
         store: where finished records lie.
         only: keep only points whose label, data set, model, sweep or point id is among these.
+
+    Raises:
+        InvalidFileError: a combination that its model refuses.
+        UsageError: a word of `only` that no point of the suite goes by.
     """
     expansion = expand(suite)
+    _require_names(expansion, only)
     wanted = [m for m in wanted_records(expansion) if _selected(m.planned, only)]
     done: list[Measurable] = []
     missing: list[Measurable] = []
@@ -163,9 +183,24 @@ def make_plan(suite: Suite, store: RecordStore, *, only: Sequence[str] = ()) -> 
 
 
 def _selected(planned: PlannedPoint, only: Sequence[str]) -> bool:
+    return not only or any(word in _names(planned) for word in only)
+
+
+def _names(planned: PlannedPoint) -> list[str]:
+    """What a point goes by in `only`; its id comes last."""
     point = planned.point
-    names = {point.label, point.model, point.dataset, planned.sweep, point.point_id}
-    return not only or any(word in names for word in only)
+    return [point.label, point.model, point.dataset, planned.sweep, point.point_id]
+
+
+def _require_names(expansion: Expansion, only: Sequence[str]) -> None:
+    names = [_names(planned) for planned in expansion.points]
+    for word in only:
+        if not any(word in own for own in names):
+            known = {name for own in names for name in own[:-1]}
+            raise UsageError(
+                f"--only: {suggest(word, known, kind='label, data set, model or sweep')} A point id "
+                "is given in full; `frugalbench plan` lists them."
+            )
 
 
 def _point_tasks(expansion: Expansion, missing: Sequence[Measurable]) -> list[PointTask]:
@@ -184,14 +219,15 @@ def _point_tasks(expansion: Expansion, missing: Sequence[Measurable]) -> list[Po
         if measurable.baseline is not None:
             points.setdefault(measurable.baseline.point_id, measurable.baseline)
             stage.setdefault(measurable.baseline.point_id, measurable.planned.stage)
-    for point in list(points.values()):
-        source = point.source
-        while source is not None:
-            points.setdefault(source.point_id, source)
-            stage[source.point_id] = min(
-                stage.get(source.point_id, stage[point.point_id]), stage[point.point_id]
+    waiting = list(points.values())
+    while waiting:
+        point = waiting.pop()
+        for need in point.needs:
+            points.setdefault(need.point_id, need)
+            stage[need.point_id] = min(
+                stage.get(need.point_id, stage[point.point_id]), stage[point.point_id]
             )
-            source = source.source
+            waiting.append(need)
     order = {planned.point.point_id: i for i, planned in enumerate(expansion.points)}
     tasks: list[PointTask] = []
     for point_id in sorted(points, key=lambda i: (stage[i], order.get(i, -1))):
@@ -205,7 +241,7 @@ def _point_tasks(expansion: Expansion, missing: Sequence[Measurable]) -> list[Po
                 stage=stage[point_id],
                 point=point,
                 records=records,
-                needs=(point.source.point_id,) if point.source else (),
+                needs=tuple(need.point_id for need in point.needs),
                 seconds=training_seconds(point)
                 + sum(METER_SECONDS.get(m.meter.name, 1.0) for m in records),
             )
@@ -246,12 +282,14 @@ def training_seconds(point: Point) -> float:
     config_type = MODELS.get(point.model)
     if not point.trained or config_type.source == "weights":
         return 0.0
-    card = DATASETS.get(point.dataset)
+    card = find_card(point.dataset)
     rows = card.n_rows("train") * point.train_fraction
     recipe = Recipe.from_declared(point.recipe or {})
     config = config_type(**{**point.params, "max_length": point.max_length})
     macs = 3 * config.macs(point.max_length).total
-    steps = recipe.epochs * rows / recipe.batch_size
+    # what starts from a base looks at all rows once to choose its heads
+    epochs = config.training_epochs(recipe.epochs) + (point.base is not None)
+    steps = epochs * rows / recipe.batch_size
     return float(
         steps * (STEP_OVERHEAD_S * config.depth + recipe.batch_size * macs / TRAINING_MACS_PER_S)
     )

@@ -30,6 +30,7 @@ class Point:
             (cost sweeps use fresh weights).
         seed: seed of initialisation, order, dropout and noise.
         source: the point this one depends on (`EncoderConfig.source` says for what).
+        base: a second one, whose weights it starts from (`EncoderConfig.base`).
         label: the suite's short name for the model variant; not part of the identity.
     """
 
@@ -41,12 +42,29 @@ class Point:
     recipe: Mapping[str, Any] | None = field(default_factory=dict)
     seed: int = 0
     source: Point | None = None
+    base: Point | None = None
     label: str = field(default="", compare=False)
 
     @property
     def trained(self) -> bool:
         """Whether this point has (or shares) trained weights."""
         return self.recipe is not None
+
+    @property
+    def pretrained(self) -> str | None:
+        """Name of the weights that it starts from, and whose vocabulary its texts are encoded in."""
+        return self.params.get("pretrained")
+
+    @property
+    def needs(self) -> tuple[Point, ...]:
+        """The points that have to be trained before this one."""
+        return tuple(point for point in (self.source, self.base) if point is not None)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What decides the inputs that it is measured on, and the rows that it learns from."""
+        values = (self.dataset, self.max_length, self.train_fraction, self.pretrained)
+        return tuple(map(str, values))
 
     def declared(self, *, with_seed: bool = True) -> dict[str, Any]:
         """What the identity hashes; also what a record carries, so that it stands on its own."""
@@ -61,6 +79,8 @@ class Point:
             values["train_fraction"] = self.train_fraction
         if self.source is not None:
             values["source"] = self.source.declared(with_seed=with_seed)
+        if self.base is not None:
+            values["base"] = self.base.declared(with_seed=with_seed)
         if with_seed:
             values["seed"] = self.seed
         return values
@@ -78,7 +98,7 @@ class Point:
     @classmethod
     def from_declared(cls, values: Mapping[str, Any], label: str = "") -> Point:
         """The inverse of `declared()`, for `show` and for records read from disk."""
-        source = values.get("source")
+        source, base = values.get("source"), values.get("base")
         return cls(
             model=values["model"],
             params=dict(values["params"]),
@@ -88,5 +108,6 @@ class Point:
             recipe=None if values["recipe"] is None else dict(values["recipe"]),
             seed=values["seed"],
             source=None if source is None else cls.from_declared(source),
+            base=None if base is None else cls.from_declared(base),
             label=label,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,11 +17,13 @@ from pydantic import (
 )
 
 from benchmarks.errors import InvalidFileError, UsageError, suggest
-from benchmarks.paths import CHECKOUT, resource_dir
+from benchmarks.paths import resource_dir
+from benchmarks.planning.declared import LARGEST, LARGEST_SEED
+from benchmarks.toml_files import read_toml, shown
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
-Whole = Annotated[int, Field(strict=True, ge=1)]
-Seed = Annotated[int, Field(strict=True, ge=0)]
+Whole = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
+Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]
 
 
@@ -49,6 +50,14 @@ class Variant(_Strict):
     source: str | None = Field(
         default=None, description="label of the variant that this one depends on"
     )
+    base: str | None = Field(
+        default=None, description="label of the variant whose weights this one starts from"
+    )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Labels of the variants that have to be trained before this one."""
+        return tuple(label for label in (self.source, self.base) if label is not None)
 
 
 class Skip(_Strict):
@@ -65,7 +74,9 @@ class Sweep(_Strict):
     datasets: tuple[str, ...] = Field(min_length=1)
     max_length: Whole = Field(description="tokens kept of each input")
     train_fraction: float = Field(default=1.0, gt=0, le=1)
-    stage: int = Field(default=0, strict=True, ge=0, description="later stages run later")
+    stage: int = Field(
+        default=0, strict=True, ge=0, le=LARGEST, description="later stages run later"
+    )
     seeds: Seeds | None = Field(default=None, description="instead of the suite's")
     trained: bool = Field(default=True, description="false: fresh weights, one seed")
     meters: tuple[str, ...] = Field(min_length=1)
@@ -74,6 +85,9 @@ class Sweep(_Strict):
     )
     params: dict[str, Any] = Field(
         default_factory=dict, description="model fields, for every variant that has them"
+    )
+    recipe: dict[str, Any] = Field(
+        default_factory=dict, description="recipe values, over the suite's"
     )
     axes: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     include: list[dict[str, Any]] = Field(
@@ -184,23 +198,8 @@ def parse_suite(values: Mapping[str, Any], path: Path) -> Suite:
     return suite
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """The content of a TOML file.
-
-    Raises:
-        InvalidFileError: it cannot be read, or is no TOML.
-    """
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidFileError(f"{shown(path)}: cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidFileError(f"{shown(path)}: is not valid TOML: {error}") from error
-
-
-def shown(path: Path) -> str:
-    """A path for messages: relative to the checkout where it lies in it."""
-    return str(path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path)
+_TOML_WORDS = {"Tuple": "List", "tuple": "list", "dictionary": "table", " after validation": ""}
+"""Words of the checking library that no suite file knows, and what it calls these things."""
 
 
 def _texts(error: ValidationError) -> Iterator[str]:
@@ -211,6 +210,8 @@ def _texts(error: ValidationError) -> Iterator[str]:
             continue  # e.g. "too short" for a list whose items were refused
         where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in item["loc"])
         text = item["msg"].removeprefix("Value error, ")
+        for ours, theirs in _TOML_WORDS.items():
+            text = text.replace(ours, theirs)
         for line in text.splitlines():
             shown_value = _found(item["input"]) if item["type"] != "value_error" else ""
             yield f"{where.lstrip('.')}: {line}{shown_value}" if where else line

@@ -194,8 +194,11 @@ class ArtifactStore:
 
 
 def _damaged(path: Path, why: str) -> StorageError:
+    # records keep this text, and no absolute path: named from the runs folder on
+    folder = "/".join(path.parent.parts[-3:])
     return StorageError(
-        f"{path} cannot be used: {why}. Delete the folder {path.parent} and run again."
+        f"{folder}/{path.name} cannot be used: {why}. Delete the folder {folder} inside the runs "
+        "folder and run again."
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from benchmarks.errors import UsageError, suggest
+from benchmarks.training.pretrained import pretrained_state
 
 if TYPE_CHECKING:
     from benchmarks.data.load import TextData
@@ -57,12 +58,30 @@ def build_config(
         raise UsageError(f"{where}: {error}") from error
 
 
-def build_model(config: EncoderConfig, seed: int) -> Classifier:
-    """A fresh model whose weights depend on `config` and `seed` alone."""
+def build_model(config: EncoderConfig, seed: int, *, pretrained: bool = True) -> Classifier:
+    """A fresh model whose weights depend on `config` and `seed` alone.
+
+    Where the configuration names pretrained weights, it has these, and the rest is fresh.
+
+    Args:
+        config: full configuration.
+        seed: of the initialisation.
+        pretrained: False leaves them out, for a model whose weights are filled in next.
+
+    Raises:
+        UsageError: no such weights, or other shapes than the model's.
+        DataError: their package is missing, altered or unreadable.
+    """
     module, _, name = config.target.partition(":")
     model_class = getattr(importlib.import_module(module), name)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model: Classifier = model_class(config)
+    start = getattr(config, "pretrained", None)
+    if pretrained and start is not None:
+        try:
+            model.load_pretrained(pretrained_state(start))
+        except ValueError as error:
+            raise UsageError(f"pretrained = '{start}': {error}") from error
     model.reseed(seed)
     return model

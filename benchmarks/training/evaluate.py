@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PREDICT_SEED = 20_260_422
 """Restarts a model's own generators before each pass, so that random heads can be repeated."""
 
+BATCH_SIZE = 64
+"""Rows of a pass. Random heads depend on it, so meters that must see the same draws share it."""
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -46,7 +49,12 @@ class Predictions:
 
 @torch.inference_mode()
 def predict(
-    model: Classifier, split: EncodedSplit, *, batch_size: int = 64, head_mode: HeadMode = "auto"
+    model: Classifier,
+    split: EncodedSplit,
+    *,
+    batch_size: int = BATCH_SIZE,
+    head_mode: HeadMode = "auto",
+    seed: int = 0,
 ) -> Predictions:
     """Runs the model in eval mode over a split and leaves its mode as it was.
 
@@ -55,11 +63,13 @@ def predict(
         split: n encoded rows.
         batch_size: rows per forward pass.
         head_mode: how heads are gated; "auto" is as inference runs.
+        seed: of the model's own random choices, if it makes any; the point's, so that they differ
+            between the seeds that are averaged over.
     """
     was_training, was_mode = model.training, model.head_mode
     model.eval()
     model.head_mode = head_mode
-    model.reseed(PREDICT_SEED)
+    model.reseed(PREDICT_SEED + seed)
     logits: list[torch.Tensor] = []
     heads: list[HeadDecisions] = []
     row_ids: list[NDArray[np.int64]] = []

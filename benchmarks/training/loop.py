@@ -112,7 +112,7 @@ def _train(
                         "steps": steps,
                         "epoch": epoch,
                         "epochs": recipe.epochs,
-                        "loss": sums.mean("total"),
+                        "loss": sums.loss("total"),
                         "accuracy": sums.mean("right"),
                         "mean_s": sums.get("s"),
                         "mean_k": sums.get("k"),
@@ -126,7 +126,7 @@ def _train(
                 steps=step - first_step,
                 seconds=seconds,
                 lr=lr,
-                losses={name: sums.mean(name) for name in (*parts, "total")},
+                losses={name: sums.loss(name) for name in (*parts, "total")},
                 train_accuracy=sums.mean("right"),
                 validation_accuracy=accuracy(data.validation.labels, validation.predicted),
                 mean_s=sums.get("s"),
@@ -173,6 +173,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self.n = 0
+        self.losses: dict[str, float] = defaultdict(float)
         self.sums: dict[str, float] = defaultdict(float)
 
     def add(
@@ -181,11 +182,14 @@ class _Sums:
         self.n += n
         self.sums["right"] += right
         for name, loss in losses.items():
-            self.sums[name] += loss.item() * n
+            self.losses[name] += loss.item() * n
         if heads is not None:
             self.sums["s"] += heads.budget.detach().mean().item() * n
             self.sums["k"] += heads.k.float().mean().item() * n
             self.sums["entropy"] += normalised_entropy(heads.scores.detach()).mean().item() * n
+
+    def loss(self, name: str) -> float:
+        return self.losses[name] / self.n
 
     def mean(self, name: str) -> float:
         return self.sums[name] / self.n

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,10 @@ from benchmarks.errors import StorageError, UsageError
 from benchmarks.meters.interface import Subject
 from benchmarks.planning.keys import artifact_key
 from benchmarks.training.build import build_config, build_model
-from benchmarks.training.loop import train
+from benchmarks.training.importance import start_from_base
+from benchmarks.training.loop import DivergedError, train
 from benchmarks.training.recipe import Recipe
+from benchmarks.training.record import TrainingRecord
 from benchmarks.training.summary import summarise
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = 
     """The trained weights of a point, from the store or by training now; its source comes first.
 
     A model that takes its source's weights unchanged has no artifact of its own: the source's is
-    returned.
+    returned. One that starts from a base's weights has, even if it is not trained further.
 
     Args:
         point: a trained point.
@@ -45,6 +47,7 @@ def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = 
     source = _ensure_source(point, store, report)
     if source is not None and MODELS.get(point.model).source == "weights":
         return source
+    base = _ensure_base(point, store, report)
     key = artifact_key(point)
     if store.has(key):
         return store.load(key)
@@ -54,7 +57,10 @@ def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = 
         data = _data(point)
         config = build_config(point, data, source.summary if source else None)
         model = build_model(config, point.seed)
-        record = train(model, data, Recipe.from_declared(point.recipe), point.seed, report)
+        if base is not None:
+            start_from_base(model, base.state_dict(), data)
+        record = _train(model, data, point, report)
+        _require_finite(model)
         validation, summary = summarise(model, data)
         return store.save(
             key,
@@ -85,7 +91,7 @@ def prepare_subject(point: Point, store: ArtifactStore) -> Subject:
     artifact = ensure_artifact(point, store)
     source = _ensure_source(point, store, None)
     config = build_config(point, data, source.summary if source else None)
-    model = build_model(config, point.seed)
+    model = build_model(config, point.seed, pretrained=False)
     try:
         model.load_state_dict(artifact.state_dict())
     except RuntimeError as error:
@@ -93,6 +99,26 @@ def prepare_subject(point: Point, store: ArtifactStore) -> Subject:
             f"the weights in {artifact.folder} do not fit the model '{point.model}': {error}"
         ) from error
     return Subject(point, _ready(model), data, artifact)
+
+
+def _train(
+    model: Classifier, data: TextData, point: Point, report: Report | None
+) -> TrainingRecord:
+    recipe = Recipe.from_declared(point.recipe or {})
+    epochs = model.config.training_epochs(recipe.epochs)
+    if epochs == 0:
+        return TrainingRecord(())
+    return train(model, data, replace(recipe, epochs=epochs), point.seed, report)
+
+
+def _require_finite(model: Classifier) -> None:
+    """The loop looks at each loss before its step, so the last step's weights are still unseen."""
+    for name, tensor in model.state_dict().items():
+        if not tensor.isfinite().all():
+            raise DivergedError(
+                f"training diverged in its last step: {name} is not finite. A lower "
+                "recipe.peak_lr may help."
+            )
 
 
 def _ensure_source(point: Point, store: ArtifactStore, report: Report | None) -> Artifact | None:
@@ -107,13 +133,26 @@ def _ensure_source(point: Point, store: ArtifactStore, report: Report | None) ->
     return ensure_artifact(point.source, store, report)
 
 
+def _ensure_base(point: Point, store: ArtifactStore, report: Report | None) -> Artifact | None:
+    if MODELS.get(point.model).base == "none":
+        return None
+    if point.base is None:
+        raise UsageError(
+            f"point '{point.label or point.point_id}': model '{point.model}' starts from a trained "
+            "model's weights; give the variant a `base`"
+        )
+    return ensure_artifact(point.base, store, report)
+
+
 @lru_cache(maxsize=4)
-def _load(dataset: str, max_length: int, train_fraction: float) -> TextData:
-    return load_text(dataset, max_length=max_length, train_fraction=train_fraction)
+def _load(dataset: str, max_length: int, train_fraction: float, vocabulary: str | None) -> TextData:
+    return load_text(
+        dataset, max_length=max_length, train_fraction=train_fraction, vocabulary=vocabulary
+    )
 
 
 def _data(point: Point) -> TextData:
-    return _load(point.dataset, point.max_length, point.train_fraction)
+    return _load(point.dataset, point.max_length, point.train_fraction, point.pretrained)
 
 
 def _ready(model: Classifier) -> Classifier:
