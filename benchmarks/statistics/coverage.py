@@ -22,6 +22,7 @@ from benchmarks.statistics.intervals import (
     paired_bootstrap,
     paired_log_ratio_t,
     paired_t,
+    spearman_normal,
     wilson,
 )
 
@@ -113,7 +114,7 @@ def simulate(scenario: Scenario, trials: int) -> Coverage:
 
 def scenarios() -> list[Scenario]:
     """Every scenario, in the order of the table."""
-    return [*_accuracies(), *_differences(), *_seeds(), *_processes(), _bad()]
+    return [*_accuracies(), *_differences(), *_seeds(), *_processes(), *_ranks(), _bad()]
 
 
 def _accuracies() -> list[Scenario]:
@@ -217,6 +218,53 @@ def _processes() -> list[Scenario]:
     ]
 
 
+def _ranks() -> list[Scenario]:
+    """Rank correlations of two normal measures, the second as it is or in whole numbers."""
+    n = TEST_SIZES["STS-B"]
+
+    def scenario(pearson: float, *, counted: bool) -> Scenario:
+        def draw(rng: np.random.Generator) -> Interval:
+            from scipy import stats
+
+            x, y = rng.multivariate_normal([0, 0], [[1, pearson], [pearson, 1]], n).T
+            if counted:
+                y = y.clip(0.5).round()
+            return spearman_normal(float(stats.spearmanr(x, y).statistic), n, NOMINAL)
+
+        what = "the other a count, mostly 0" if counted else "both continuous"
+        truth = counted_truth(pearson) if counted else 6 / math.pi * math.asin(pearson / 2)
+        name = f"rank correlation over inputs, Pearson {pearson:.1f}, {what}"
+        return Scenario(name, "spearman_normal", n, truth, draw, cost=5)
+
+    return [scenario(r, counted=c) for c in (False, True) for r in (0.0, 0.3, 0.6)]
+
+
+def counted_truth(pearson: float) -> float:
+    """Spearman's correlation in the limit, of normal x and of the normal y rounded from 0.5 up.
+
+    The correlation of x's distribution function with y's mid-distribution function, by integration.
+    """
+    import itertools
+
+    from scipy import integrate, stats
+
+    # round() takes 0.5 to 0, so that what is not above 0.5 counts as 0
+    edges = [-math.inf, 0.5, 1.5, 2.5, 3.5, 4.5, math.inf]
+    covariance = variance = 0.0
+    for low, high in itertools.pairwise(edges):
+        below, upto = stats.norm.cdf(low), stats.norm.cdf(high)
+        middle = (below + upto) / 2 - 0.5
+
+        def mean_rank(y: float) -> float:
+            # of x, for one y: x has mean r y and variance 1 - r^2 there
+            rank = stats.norm.cdf(pearson * y / math.sqrt(2 - pearson**2)) - 0.5
+            return float(rank * stats.norm.pdf(y))
+
+        covariance += middle * integrate.quad(mean_rank, max(low, -9.0), min(high, 9.0))[0]
+        variance += middle**2 * (upto - below)
+    return float(covariance / math.sqrt(variance / 12))
+
+
 def _bad() -> Scenario:
     def draw(rng: np.random.Generator) -> Interval:
         return percentile_over_seeds([float(value) for value in rng.normal(0, 1, 3)])
@@ -286,6 +334,8 @@ error, *mean width* is on the scale of the estimate (a fraction of examples, or 
 - Processes: their ratios' standard deviation is 1.5 %; a disturbance shifts one by 5 % on average.
   It widens the interval more than it costs coverage; one that hits all processes alike is bias,
   which no interval over processes sees: hence the alternating order inside each.
+- Rank correlations: n is the size of a real test set. Over seeds, correlations get a paired t interval,
+  as accuracies do.
 - The last row is a method that is **not used here**; it shows that the simulation can fail one.
 
 """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MIN_SEEDS = 2
 MIN_PROCESSES = 3
+MIN_RANKED = 10
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Interval:
         estimate: the point estimate; always inside the interval.
         low: lower end.
         high: upper end.
-        method: wilson, paired_bootstrap, paired_t, log_ratio_t or paired_log_ratio_t.
+        method: wilson, paired_bootstrap, paired_t, log_ratio_t, paired_log_ratio_t or spearman_normal.
         confidence: nominal level, e.g. 0.95.
         n: how many units it rests on (examples, seeds or processes).
     """
@@ -171,6 +172,34 @@ def paired_log_ratio_t(log_ratios: Sequence[float], confidence: float = 0.95) ->
     """
     mean, half = _t_half_width(log_ratios, confidence, MIN_SEEDS, "paired log-ratio t", "seeds")
     return _from_log(mean, half, "paired_log_ratio_t", confidence, len(log_ratios))
+
+
+def spearman_normal(correlation: float, n: int, confidence: float = 0.95) -> Interval:
+    """Interval over inputs of one Spearman correlation (Bonett and Wright 2000).
+
+    Fisher's z with the variance (1 + r^2 / 2) / (n - 3), which ranks need.
+
+    Args:
+        correlation: in [-1, 1].
+        n: inputs; at least 10.
+        confidence: nominal level between 0 and 1.
+
+    Raises:
+        ValueError: for a correlation, n or level out of range.
+    """
+    _check_level(confidence)
+    if n < MIN_RANKED or not -1 <= correlation <= 1:
+        raise ValueError(f"needs -1 <= r <= 1 and n >= {MIN_RANKED}; got {correlation} of {n}")
+    if abs(correlation) == 1:
+        low = high = correlation
+    else:
+        from scipy import stats
+
+        z = math.atanh(correlation)
+        half = float(stats.norm.ppf((1 + confidence) / 2))
+        half *= math.sqrt((1 + correlation**2 / 2) / (n - 3))
+        low, high = math.tanh(z - half), math.tanh(z + half)
+    return Interval(correlation, low, high, "spearman_normal", confidence, n)
 
 
 def _t_half_width(

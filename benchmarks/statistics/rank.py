@@ -1,0 +1,77 @@
+"""Rank correlation of two measures of the same inputs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.statistics.intervals import MIN_SEEDS, Interval, paired_t, spearman_normal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+MIN_INPUTS = 10
+
+
+def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
+    """Spearman's rank correlation, ties at their mean rank.
+
+    Args:
+        x: (n,) finite numbers.
+        y: (n,) likewise.
+
+    Returns:
+        A value in [-1, 1]; None where there are fewer than 10 inputs or one of the two is constant.
+    """
+    import numpy as np
+    from scipy import stats
+
+    a, b = np.asarray(x), np.asarray(y)
+    if len(a) < MIN_INPUTS or (a == a[0]).all() or (b == b[0]).all():
+        return None
+    return float(stats.spearmanr(a, b).statistic)
+
+
+def partial_spearman(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float | None:
+    """Spearman's correlation of x and y that a third measure does not explain.
+
+    Args:
+        x: (n,) finite numbers.
+        y: (n,) likewise.
+        given: (n,) likewise.
+
+    Returns:
+        The partial correlation of the ranks; None where `spearman` has none, or where the third measure
+        determines one of the two.
+    """
+    xy, xz, yz = spearman(x, y), spearman(x, given), spearman(y, given)
+    if xy is None:
+        return None
+    if xz is None or yz is None:
+        return xy  # the third measure is constant and explains nothing
+    left = (1 - xz**2) * (1 - yz**2)
+    return float((xy - xz * yz) / left**0.5) if left > 1e-9 else None
+
+
+def over_seeds(correlations: Sequence[float], n_inputs: int) -> Interval:
+    """Mean of one correlation per seed, with its interval.
+
+    From two seeds on Student's t over seeds, which differ by far more than the choice of inputs moves
+    any of them; with one seed the interval over inputs, which says nothing of other seeds.
+
+    Args:
+        correlations: one per seed, on the same inputs; at least one.
+        n_inputs: inputs that each rests on.
+    """
+    if len(correlations) < MIN_SEEDS:
+        return spearman_normal(correlations[0], n_inputs)
+    interval = paired_t(correlations)
+    return Interval(
+        interval.estimate,
+        max(interval.low, -1.0),
+        min(interval.high, 1.0),
+        interval.method,
+        interval.confidence,
+        interval.n,
+    )
