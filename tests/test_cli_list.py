@@ -58,14 +58,17 @@ def test_names_are_whole_and_plain_in_a_pipe(columns: int) -> None:
         assert max(map(len, text.splitlines())) <= 80
 
 
-def test_what_is_missing_says_how_to_get_it(
+def test_data_sets_say_how_they_stand(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FRUGALBENCH_CACHE", str(tmp_path))
     assert app.run(["list", "datasets", "--json"]) == 0
-    available = {row["name"]: row["available"] for row in json.loads(capsys.readouterr().out)}
-    assert available["r8"] == "run `frugalbench fetch r8`"
-    assert available["random-tokens"] == "here"
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["r8"]["state"] == "needs download"
+    assert rows["r8"]["rows"] == "4,928 / 549 / 2,189"
+    assert rows["r8"]["role"] == "stand-in for AG News"
+    assert (rows["snli"]["state"], rows["snli"]["rows"]) == ("unverified", "not known yet")
+    assert rows["random-tokens"]["state"] == "available"
 
 
 @pytest.mark.parametrize("what", ["suites", "models", "datasets", "meters", "claims"])

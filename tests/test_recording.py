@@ -42,6 +42,16 @@ def test_only_paths_are_cut(text: str, expected: str) -> None:
     assert without_paths(text) == expected
 
 
+def test_folders_with_spaces_are_cut_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRUGALBENCH_RUNS", "/data/Ann Smith/my runs")
+    monkeypatch.setenv("FRUGALBENCH_CACHE", "/data/Ann Smith/my cache")
+    text = "in /data/Ann Smith/my runs/records/a.json and /data/Ann Smith/my cache/packages/b.whl"
+    assert without_paths(text) == "in runs/records/a.json and cache/packages/b.whl"
+    monkeypatch.setenv("FRUGALBENCH_RUNS", ".")
+    monkeypatch.setattr(Path, "home", lambda: Path("/"))
+    assert without_paths("1/8 of it. Done.") == "1/8 of it. Done."
+
+
 def test_the_environment_names_no_host_and_no_user() -> None:
     text = describe(["torch"], threads=1).model_dump_json()
     assert socket.gethostname() not in text

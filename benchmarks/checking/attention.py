@@ -62,24 +62,30 @@ def attention_need(
         )
     if len(differences) == 1:
         text = (
-            f"not shown that this set needs attention: {CONTROL} is {100 * differences[0]:+.1f} "
+            f"not shown that this set needs attention: {CONTROL} is {100 * differences[0]:+.2f} "
             f"points against {baseline} on the one seed that both have"
         )
         return AttentionNeed("unclear", None, text)
     interval = paired_t(differences, confidence)
+    whole = "a point" if margin == MARGIN else f"{100 * margin:g} points"
+    above = "more accurate than" if interval.low > 0 else f"not {whole} less accurate than"
     numbers = (
-        f"{CONTROL} is {100 * interval.estimate:+.1f} points against {baseline}, "
-        f"{100 * confidence:g} % {100 * interval.low:+.1f} to {100 * interval.high:+.1f} over "
-        f"{interval.n} seeds; margin {100 * margin:g}"
+        f"{100 * interval.estimate:+.2f} points, {100 * confidence:g} % interval "
+        f"[{100 * interval.low:+.2f}, {100 * interval.high:+.2f}] over {interval.n} seeds"
     )
     if interval.low >= -margin:
         text = (
-            f"this set does not need attention: a small head budget proves nothing here ({numbers})"
+            f"this set does not need attention: {CONTROL} is {above} {baseline} "
+            f"({numbers}), so a small head budget proves nothing here"
         )
         return AttentionNeed("not needed", interval, text)
     if interval.high < -margin:
         return AttentionNeed("needed", interval, "")
-    text = f"not shown that this set needs attention ({numbers})"
+    if interval.high < 0:
+        found = f"{CONTROL} is less accurate than {baseline}, but not shown to be {whole} less"
+    else:
+        found = f"{CONTROL} and {baseline} cannot be told apart"
+    text = f"not shown that this set needs attention: {found} ({numbers})"
     return AttentionNeed("unclear", interval, text)
 
 

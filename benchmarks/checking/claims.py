@@ -267,7 +267,7 @@ def _decided(
 ) -> Verdict:
     threshold = claim.threshold
     if interval is None:
-        outcome, reason = "undecided", f"no {claim.decided_by} interval (n = {n}): single"
+        outcome, reason = "undecided", f"single: no interval (n = {n})"
     else:
         n = interval.n
         outcome = judge(interval, threshold)

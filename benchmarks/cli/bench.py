@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
+
 
 def bench(
     suite: Annotated[
@@ -29,6 +31,7 @@ def bench(
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 3 if a claim is undecided.")
     ] = False,
+    data: DataOption = None,
 ) -> None:
     """Fetch, run, report and check a suite."""
     from benchmarks.cli.check import check
@@ -36,6 +39,7 @@ def bench(
     from benchmarks.cli.report import report
     from benchmarks.cli.run import run
 
+    use_data(data)
     fetch([suite])
     codes = [
         _code(run, suite, only=only, engine=engine, jobs=jobs, report=with_report),

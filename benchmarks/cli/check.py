@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from benchmarks.checking.check import CheckResult
     from benchmarks.checking.claim_files import Claim
-    from benchmarks.checking.verdicts import Verdict
+    from benchmarks.checking.verdicts import ClaimResult, Verdict
 
+WIDE = 10_000
+"""Characters; no table is wider."""
 _COLOURS = {"holds": "green", "refuted": "magenta", "undecided": "yellow", "unmeasured": "red"}
 
 
@@ -23,6 +28,7 @@ def check(
         bool, typer.Option("--strict", help="Exit with 3 when a claim is undecided.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    data: DataOption = None,
 ) -> None:
     """Check a suite's records against its claims and the accepted reference; measures nothing.
 
@@ -32,6 +38,7 @@ def check(
     """
     from benchmarks.checking.check import as_document, check_suite
 
+    use_data(data)
     result = check_suite(suite)
     code = result.exit_code(strict=strict)
     if as_json:
@@ -45,8 +52,7 @@ def check(
 
 
 def _print(result: CheckResult, console: Console, code: int) -> None:
-    from rich.markup import escape
-    from rich.table import Table
+    from benchmarks.reporting.sections.verdicts import ROLL_UP
 
     state = f"{result.suite}: {result.n_records} records"
     if result.n_missing:
@@ -55,36 +61,61 @@ def _print(result: CheckResult, console: Console, code: int) -> None:
         state += f", {result.n_stale} left out because code, data or libraries changed since"
     console.print(state, soft_wrap=True)
     for item in result.claims:
-        claim = item.claim
-        console.print(
-            f"\n[bold]{escape(claim.title)}[/]: [{_COLOURS[item.outcome]}]{item.outcome}[/] "
-            f"({claim.id}; {claim.quantity} {claim.threshold.text}, against {claim.baseline})",
-            soft_wrap=True,
-        )
-        table = Table("data set", "candidate", "verdict", "estimate", "interval", "n")
-        for verdict in item.verdicts:
-            setting = "".join(f", {name} = {value}" for name, value in verdict.setting.items())
-            table.add_row(
-                verdict.dataset,
-                escape(verdict.candidate + setting),
-                f"[{_COLOURS[verdict.outcome]}]{verdict.outcome}[/]",
-                *_numbers(claim, verdict),
-            )
-        console.print(table)
-        for verdict in item.verdicts:
-            # an interval explains its verdict by itself
-            reason = () if verdict.interval else (verdict.reason,)
-            for remark in (*reason, *verdict.caveats):
-                console.print(
-                    f"  {verdict.dataset}, {verdict.candidate}: {remark}",
-                    markup=False,
-                    soft_wrap=True,
-                )
+        _print_claim(item, console)
+    if result.claims:
+        console.print(f"\n{ROLL_UP}", soft_wrap=True)
     if not result.claims:
         console.print("no claim names this suite")
     _print_changes(result, console)
     summary = _SUMMARY[code] if code or result.has_reference else "nothing failed"
     console.print(f"\n{summary}", soft_wrap=True)
+
+
+def _print_claim(item: ClaimResult, console: Console) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from benchmarks.data.card import find_card
+    from benchmarks.reporting.sections.verdicts import noise, threshold_text
+
+    claim = item.claim
+    asked = claim.quantity.replace("_", " ")
+    if claim.batch_size is not None:
+        asked += f" at batch {claim.batch_size}"
+    console.print(
+        f"\n[bold]{escape(claim.title)}[/]: [{_COLOURS[item.outcome]}]{item.outcome}[/] "
+        f"({claim.id}; {asked} {threshold_text(claim)}, against {claim.baseline})",
+        soft_wrap=True,
+    )
+    table = Table("data set", "candidate", "verdict", "estimate", "interval", "n")
+    names = {name: find_card(name).run_name for name in claim.datasets}
+    for verdict in item.verdicts:
+        setting = "".join(f", {name} = {value}" for name, value in verdict.setting.items())
+        noisy = ", noisy" if noise(claim, verdict) else ""
+        table.add_row(
+            escape(names[verdict.dataset]),
+            escape(verdict.candidate + setting),
+            f"[{_COLOURS[verdict.outcome]}]{verdict.outcome}[/]{noisy}",
+            *_numbers(claim, verdict),
+        )
+    _print_whole(table, console)
+    for verdict in item.verdicts:
+        # an interval explains its verdict by itself
+        reason = () if verdict.interval else (verdict.reason,)
+        for remark in (*reason, *verdict.caveats):
+            console.print(
+                f"  {names[verdict.dataset]}, {verdict.candidate}: {remark}",
+                markup=False,
+                soft_wrap=True,
+            )
+
+
+def _print_whole(table: Table, console: Console) -> None:
+    """Prints a table with no cell cut or broken, however narrow the console."""
+    narrow, console.width = console.width, WIDE
+    console.width = max(narrow, console.measure(table).maximum)
+    console.print(table)
+    console.width = narrow
 
 
 _SUMMARY = {
@@ -99,12 +130,16 @@ def _print_changes(result: CheckResult, console: Console) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from benchmarks.planning.suite import suite_names
+
     if not result.has_reference:
-        console.print(
-            f"\nno reference yet: nothing to compare with. `frugalbench accept {result.suite} "
-            '--reason "..."` makes these records the reference.',
-            soft_wrap=True,
-        )
+        text = "\nno reference yet: nothing to compare with."
+        if result.suite in suite_names():  # a suite file of the user's own has none
+            text += (
+                f' `frugalbench accept {result.suite} --reason "..."` makes these records the '
+                "reference."
+            )
+        console.print(text, soft_wrap=True)
     if not result.changes:
         if result.has_reference:
             console.print("\nno difference from the reference")
@@ -114,7 +149,7 @@ def _print_changes(result: CheckResult, console: Console) -> None:
         kind = f"[red]{change.kind}, regression[/]" if change.red else change.kind
         table.add_row(kind, escape(change.what), escape(change.reference), escape(change.current))
     console.print()
-    console.print(table)
+    _print_whole(table, console)
 
 
 def _numbers(claim: Claim, verdict: Verdict) -> tuple[str, str, str]:

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.errors import UsageError
+
 
 def report(
     suite: Annotated[
@@ -18,8 +21,15 @@ def report(
     reference: Annotated[
         bool, typer.Option("--reference", help="Render the accepted reference instead.")
     ] = False,
+    data: DataOption = None,
 ) -> None:
     """Write a suite's report (Markdown and SVG) and print where it is."""
     from benchmarks.reporting.report import README, render
 
-    typer.echo(render(suite, out=out, reference=reference) / README)
+    use_data(data)
+    if out is not None and out.resolve() == Path.cwd():
+        raise UsageError("--out must name a folder of the report's own, not the current one")
+    written = render(suite, out=out, reference=reference)
+    typer.echo(written.folder / README)
+    if written.empty:
+        typer.echo(written.empty.replace("**", "").replace("`", "'"), err=True)

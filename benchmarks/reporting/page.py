@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting.sections.caveats import caveats
+from benchmarks.reporting.sections.complexity import complexity
 from benchmarks.reporting.sections.overview import heading, setting
 from benchmarks.reporting.sections.provenance import ours, problems, repeat, stand_ins
 from benchmarks.reporting.sections.studies import studies
+from benchmarks.reporting.sections.summary import summary
 from benchmarks.reporting.sections.tables import results
 from benchmarks.reporting.sections.verdicts import verdicts
 
@@ -33,15 +35,17 @@ def page(
         figures: as the gallery rendered them; linked as `figures/NAME.svg`.
         reference: whether these are the accepted records.
     """
-    warned = caveats(view)
+    warned = caveats(view, claims)
     sections = [
         MARK,
-        heading(view),
-        verdicts(claims),
+        heading(view, decides=bool(claims)),
+        summary(view, claims),
+        verdicts(claims, view),
         f"## Read this first\n\n{warned}" if warned else "",
         setting(view),
         results(view),
         studies(view),
+        complexity(view, reference=reference),
         _figures(figures),
         ours(view),
         stand_ins(view),
@@ -52,7 +56,7 @@ def page(
 
 
 def _figures(figures: Sequence[Rendered]) -> str:
-    parts = ["## Figures"]
+    parts = ["## Figures"] if figures else []
     for figure in figures:
         if figure.svg is None:
             parts.append(f"### {figure.entry.heading}\n\n*No figure: {figure.note}.*")

@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from filelock import FileLock, Timeout
 from benchmarks.errors import BusyError, UsageError
 from benchmarks.paths import runs_dir
 from benchmarks.reporting.page import FIGURES, MARK, page
+from benchmarks.reporting.sections.overview import unmeasured
 from benchmarks.reporting.view import View
 from benchmarks.running.files import storage_errors
 
@@ -26,7 +28,20 @@ README = "README.md"
 LOCK_TIMEOUT_S = 60.0
 
 
-def render(suite_name: str, *, out: Path | None = None, reference: bool = False) -> Path:
+@dataclass(frozen=True)
+class Written:
+    """A report on disk.
+
+    Attributes:
+        folder: holds README.md and figures/.
+        empty: says that nothing was measured yet; empty where something was.
+    """
+
+    folder: Path
+    empty: str
+
+
+def render(suite_name: str, *, out: Path | None = None, reference: bool = False) -> Written:
     """Writes the report of a suite's records, complete or not; imports no torch.
 
     Args:
@@ -34,9 +49,6 @@ def render(suite_name: str, *, out: Path | None = None, reference: bool = False)
         out: folder to write; None means `runs/reports/SUITE`. What a former report left there is
             replaced in one go, other files in it are kept.
         reference: render the accepted records instead of the working state.
-
-    Returns:
-        The folder, which holds README.md and figures/.
 
     Raises:
         InvalidFileError: an unknown or invalid suite or claim.
@@ -48,8 +60,11 @@ def render(suite_name: str, *, out: Path | None = None, reference: bool = False)
     from benchmarks.results import collect
 
     results = collect(suite_name, reference=reference)
+    if reference and not results.found:
+        raise UsageError(f"suite '{results.suite.name}' has no accepted reference to render")
     folder = out if out is not None else runs_dir() / "reports" / results.suite.name
-    return write(results, evaluate(results), folder, reference=reference)
+    write(results, evaluate(results), folder, reference=reference)
+    return Written(folder, empty=unmeasured(View(results)))
 
 
 def write(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tabulate import tabulate
+
+if TYPE_CHECKING:
+    from benchmarks.records import Value
 
 MISSING = "missing"
 """A number that the suite asks for and that is not there (yet)."""
@@ -59,9 +62,25 @@ def points(difference: float, digits: int = 1) -> str:
     return text.lstrip("+-") if float(text) == 0 else text
 
 
+def points_span(low: float, high: float) -> str:
+    """An interval in percentage points; with two digits where an end would round to zero.
+
+    On which side of zero an interval ends is what it is read for.
+    """
+    digits = 2 if "0.0" in {points(low), points(high)} else 1
+    return f"[{points(low, digits)}, {points(high, digits)}]"
+
+
 def span(low: float, high: float, digits: int, scale: float = 1.0) -> str:
     """An interval in brackets, e.g. "[0.91, 1.08]"."""
     return f"[{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
+
+
+def bounds(value: Value, digits: int = 2, scale: float = 1.0) -> str:
+    """A value's interval in brackets; empty where it has none."""
+    if value.low is None or value.high is None:
+        return ""
+    return span(value.low, value.high, digits, scale)
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -89,9 +108,9 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def listing(items: Sequence[str], *, most: int = 12) -> str:
-    """Names joined by commas, cut after `most`."""
-    shown = ", ".join(items[:most])
+def listing(items: Sequence[str], *, most: int = 12, by: str = ", ") -> str:
+    """Names joined by commas or by `by`, cut after `most`."""
+    shown = by.join(items[:most])
     return f"{shown} and {len(items) - most} more" if len(items) > most else shown
 
 
@@ -103,3 +122,10 @@ def pooled(seeds: int) -> str:
 def counted(n: int, singular: str, plural: str = "") -> str:
     """1 -> "1 seed", 3 -> "3 seeds"."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def shown(value: Any) -> str:
+    """An axis value as text; "-" where the axis does not apply."""
+    if value is None:
+        return NOT_APPLICABLE
+    return f"{value:g}" if isinstance(value, (int, float)) else str(value)

@@ -9,11 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
+from benchmarks.data.card import find_card
+from benchmarks.reporting.text import shown
 from benchmarks.statistics.intervals import Interval, paired_t
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from benchmarks.data.card import Card, Yardstick
     from benchmarks.planning.expand import PlannedPoint, Use
     from benchmarks.records import Record, Value
     from benchmarks.results import ResultSet
@@ -63,6 +66,12 @@ class Variant:
         return MODELS.get(self.model).role == "control"
 
     @property
+    def source(self) -> str | None:
+        """`group_id` of the variant whose budget it keeps, if it does."""
+        source = self.points[0].point.source
+        return source.group_id if source is not None else None
+
+    @property
     def trained(self) -> bool:
         """Whether its weights are trained (a cost sweep uses fresh ones)."""
         return self.points[0].point.trained
@@ -81,6 +90,32 @@ class View:
         self.ok = [record for record in results.records if record.status == "ok"]
         self._records = {(r.point_id, r.meter, r.baseline_point_id): r for r in self.ok}
         self._arrays: dict[tuple[str, str], pd.DataFrame | None] = {}
+        self._cards: dict[str, Card] = {}
+
+    def card(self, dataset: str) -> Card:
+        """The card of a data set as it stands here: locked or mirrored, if it is."""
+        if dataset not in self._cards:
+            self._cards[dataset] = find_card(dataset)
+        return self._cards[dataset]
+
+    def name(self, dataset: str) -> str:
+        """What results on a data set are called: as their records say, else as the card here says.
+
+        A mirror's set has a name of its own.
+        """
+        return self._names.get(dataset) or self.card(dataset).run_name
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for record in self.ok:
+            if record.data is not None:
+                found[record.point["dataset"]].add(record.data.name)
+        return {dataset: " and ".join(sorted(names)) for dataset, names in found.items()}
+
+    def yardsticks(self, dataset: str) -> tuple[Yardstick, ...]:
+        """The card's; none for a mirror's set, on which they were not measured."""
+        return self.card(dataset).yardsticks if self.name(dataset) == dataset else ()
 
     @cached_property
     def variants(self) -> list[Variant]:
@@ -189,8 +224,20 @@ class View:
             return Interval(both[0], both[0], both[0], "single", 0.0, 1)
         return paired_t(both)
 
-    def promised(self, variant: Variant) -> float | None:
-        """Speed-up that the MACs promise: baseline's mean over the variant's, first seed with both."""
+    def promised(self, variant: Variant, batch_size: int | None = None) -> float | None:
+        """Speed-up that the MACs promise, on the inputs that were timed (default: largest batch).
+
+        Before anything was timed: baseline's mean over the test inputs by the variant's, first seed
+        with both.
+        """
+        timed = self.first(variant, "latency")
+        promises = [
+            v
+            for v in (timed.values if timed else ())
+            if v.name == "promised_speedup" and batch_size in {None, v.context["batch_size"]}
+        ]
+        if promises:
+            return max(promises, key=lambda v: int(v.context["batch_size"])).value
         base = self.baseline(variant)
         if base is None:
             return None
@@ -201,14 +248,18 @@ class View:
     @cached_property
     def batch_sizes(self) -> list[int]:
         """Batch sizes at which trained variants were timed, in order; 1 and 32 before any was."""
-        timed = [r for v in self.variants if v.trained for r in self.records(v, "latency")]
+        return self.timed_at([v for v in self.variants if v.trained]) or [1, 32]
+
+    def timed_at(self, variants: Sequence[Variant]) -> list[int]:
+        """Batch sizes at which any of these was timed against its baseline, in order."""
         sizes = {
             int(value.context["batch_size"])
-            for record in timed
+            for variant in variants
+            for record in self.records(variant, "latency")
             for value in record.values
             if value.name == "speedup"
         }
-        return sorted(sizes) or [1, 32]
+        return sorted(sizes)
 
     def arrays(self, planned: PlannedPoint, meter: str) -> pd.DataFrame | None:
         """Per-example arrays of one record, read once."""
@@ -226,6 +277,39 @@ class View:
                 if record.resolved:
                     return record.resolved
         return dict(variant.points[0].point.params)
+
+    def resolved(self, planned: PlannedPoint) -> dict[str, Any]:
+        """One seed's configuration as built; empty before it was."""
+        records = self._of_point(planned.point.point_id)
+        return next((dict(record.resolved) for record in records if record.resolved), {})
+
+    def plans(self, variants: Sequence[Variant], *meters: str) -> bool:
+        """Whether the suite asks any of these meters about any of these variants."""
+        return any(set(meters) & set(p.meters) for v in variants for p in v.points)
+
+    def place(self, record: Record) -> str:
+        """What a record is about, told apart from every other: label, data set, axes, seed."""
+        planned = self._planned.get(record.point_id)
+        use = planned.uses[0] if planned else None
+        on = record.data.name if record.data else self.name(record.point["dataset"])
+        parts = [f"`{use.label if use else record.label}` on {on}"]
+        parts += [
+            f"{name} {shown(value)}"
+            for name, value in (use.axes.items() if use else ())
+            if name != "seed"
+        ]
+        if planned is None or planned.point.trained:
+            parts.append(f"seed {record.seed}")
+        return ", ".join(parts)
+
+    def sweeps_of(self, point_id: str) -> list[str]:
+        """Names of the sweeps in which a point stands."""
+        planned = self._planned.get(point_id)
+        return list(dict.fromkeys(use.sweep for use in planned.uses)) if planned else []
+
+    @cached_property
+    def _planned(self) -> dict[str, PlannedPoint]:
+        return {p.point.point_id: p for p in self.results.expansion.points}
 
     def failures(self) -> Sequence[Record]:
         """Records of failed measurements."""

@@ -23,6 +23,20 @@ from benchmarks.results import ResultSet, collect
 from benchmarks.running.store import RecordStore
 
 SUITE = (Path(__file__).parent / "made-up.toml").read_text(encoding="utf-8")
+VALIDATION = """
+schema = 1
+title = "A choice"
+description = "Of a recipe."
+seeds = [0]
+[[sweep]]
+name = "rates"
+datasets = ["r8"]
+max_length = 64
+meters = ["training"]
+params = { depth = 2, d_model = 64, n_heads = 8 }
+axes = { peak_lr = [0.001, 0.01], epochs = [2, 4] }
+variants = [{ label = "dense", model = "dense" }]
+"""
 
 ACCURACY = {
     ("r8", "dense"): 0.954,
@@ -53,6 +67,12 @@ class Tuning:
     accuracy: dict[tuple[str, str], float] = field(default_factory=dict)
     energy_source: str = "constant"
     spread: float = 0.003
+    validation: float = 0.95
+    share: float | None = None
+    promise: float | None = None
+    peak: dict[str, float] = field(default_factory=dict)
+    data_name: str = ""
+    epochs: int = 3
     batch_sizes: tuple[int, ...] = (1, 32)
     fail: Callable[[Measurable], bool] = lambda _: False
     keep: Callable[[Measurable], bool] = lambda _: True
@@ -102,6 +122,7 @@ def made_up_record(wanted: Measurable, tuning: Tuning) -> tuple[Record, pd.DataF
         makers = {
             "training": _training, "accuracy": _accuracy, "flops": _flops,
             "memory": _memory, "latency": _latency, "carbon": _carbon,
+            "complexity": _complexity,
         }  # fmt: skip
         values, series, info, frame = makers[wanted.meter.name](wanted, config, tuning)
         contents = {"values": values, "series": series, "info": info}
@@ -121,11 +142,11 @@ def made_up_record(wanted: Measurable, tuning: Tuning) -> tuple[Record, pd.DataF
         resolved=config,
         weights_seed=point.seed if point.trained else None,
         data=DataUsed(
-            name=point.dataset,
+            name=tuning.data_name or point.dataset,
             split="generated" if generated else "test",
             n=N_TEST[point.dataset],
             hash="0" * 64,
-            note="" if generated else "700 inputs cut to 64 tokens",
+            note="" if generated else _note(point),
         ),
         warnings=tuning.warn(wanted),
         key=wanted.key,
@@ -143,6 +164,11 @@ def made_up_record(wanted: Measurable, tuning: Tuning) -> tuple[Record, pd.DataF
         **contents,
     )
     return record, frame
+
+
+def _note(point: Any) -> str:
+    part = [f"{point.train_fraction:g} of the training rows"] if point.train_fraction < 1 else []
+    return "; ".join([*part, f"700 of {N_TEST[point.dataset]} inputs cut to 64 tokens"])
 
 
 def _config(point: Any) -> dict[str, Any]:
@@ -234,8 +260,17 @@ def _accuracy(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any
     return values, {}, {}, frame
 
 
+def _complexity(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
+    frame = _frame(wanted, config)[["row_id", "length"]]
+    frame["rarity"] = _rng(wanted, 3).normal(7, 1, len(frame)).astype(np.float32)
+    values = [Value(name="rarity", value=7.0, unit="nats", n=len(frame))]
+    return values, {}, {"unmeasured": {"overlap": "inputs are single texts"}}, frame
+
+
 def _flops(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
     share = _share_of_heads(wanted, config) + 0.004 * wanted.point.seed
+    if tuning.share is not None and wanted.point.model == "budgetformer":
+        share = tuning.share
     length = 128 if wanted.point.dataset == "random-tokens" else 45
     values = []
     for stat, at in (("mean", length), ("p50", length + 1), ("p95", length + 19)):
@@ -245,7 +280,7 @@ def _flops(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
 
 
 def _memory(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
-    peak = 4e5 * config["depth"]
+    peak = 4e5 * config["depth"] * tuning.peak.get(wanted.point.label, 1.0)
     return (
         [
             Value(name="parameters", value=150_000 + 50_000 * config["depth"], unit="count"),
@@ -273,6 +308,10 @@ def _latency(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
                 high=speedup * 1.03, method="log_ratio_t", confidence=0.95, context=context,
             )
         )  # fmt: skip
+        if tuning.promise is not None:
+            values.append(
+                Value(name="promised_speedup", value=tuning.promise, unit="ratio", context=context)
+            )
         base = 0.4e-3 * batch_size**0.8
         for who, value in (("candidate", base / speedup), ("baseline", base)):
             values.append(
@@ -283,11 +322,18 @@ def _latency(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
 
 def _carbon(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
     values = [Value(name="energy", value=11.73, unit="J", context={"per_inputs": 1000})]
-    return values, {}, {"energy_source": tuning.energy_source}, None
+    return values, {}, {"energy_source": tuning.energy_source, "ram_share": 0.71}, None
 
 
 def _training(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any:
-    values = [Value(name="train_seconds", value=9.0, unit="s")]
+    low, high = tuning.validation - 0.02, tuning.validation + 0.02
+    values = [
+        Value(
+            name="validation_accuracy", value=tuning.validation, unit="fraction", n=549,
+            low=low, high=high, method="wilson", confidence=0.95,
+        ),
+        Value(name="train_seconds", value=9.0, unit="s"),
+    ]  # fmt: skip
     series: dict[str, list[Any]] = {
         "epoch": [1, 2, 3],
         "loss_task": [0.9, 0.4, 0.2],
@@ -304,6 +350,7 @@ def _training(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any
             "schedule_noise": [0.67, 0.33, 0.0],
             "schedule_entropy_weight": [-0.0033, 0.0033, 0.01],
         }
+    series = {name: entries[: tuning.epochs] for name, entries in series.items()}
     return values, series, {}, None
 
 
@@ -317,6 +364,12 @@ def tuning() -> type[Tuning]:
 def made_up(tmp_path: Path) -> MadeUp:
     """The made-up suite with no record yet, in this test's own working state."""
     return MadeUp(tmp_path)
+
+
+@pytest.fixture
+def dense_only(tmp_path: Path) -> MadeUp:
+    """A suite that looks at the dense model's validation accuracy alone; no record yet."""
+    return MadeUp(tmp_path, VALIDATION)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.cli.report import report as run_report
 from benchmarks.errors import StorageError, UsageError
 from benchmarks.paths import CHECKOUT
 from benchmarks.reporting import report
@@ -41,7 +42,18 @@ def test_the_command_needs_no_torch_and_prints_where_the_report_is(
     assert done.returncode == 0, done.stderr
     readme = made_up.runs / "reports" / "suite" / README
     assert done.stdout.strip() == str(readme)
+    assert done.stderr == ""
     assert readme.is_file()
+
+
+def test_the_command_says_that_nothing_was_measured(
+    made_up: Any, not_drawn: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setenv("FRUGALBENCH_RUNS", str(made_up.runs))
+    run_report(str(made_up.path))
+    printed = capsys.readouterr()
+    assert printed.err.startswith("Nothing was measured yet: ")
+    assert printed.out.strip().endswith(README)
 
 
 def test_the_same_records_give_the_same_bytes(finished: Any, rendered: Any) -> None:
@@ -56,7 +68,7 @@ def test_a_report_is_one_page_and_its_figures(
 ) -> None:
     folder = write(finished, [], tmp_path / "deep" / "out")
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "figures"]
-    assert len(list((folder / "figures").iterdir())) == 8
+    assert len(list((folder / "figures").iterdir())) == 9
     assert stat.S_IMODE(folder.stat().st_mode) & 0o500 == 0o500
 
 

@@ -37,7 +37,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                 bins["length"], bins["mean"],
                 color=style_of.colour, marker=style_of.marker, ms=5, label=variant.label,
             )  # fmt: skip
-        ax.set_title(dataset)
+        ax.set_title(style.wrapped(view.name(dataset)))
         ax.set_xlabel("input length (tokens, after cutting)")
         ax.set_ylim(0, 1)
     axes[0][0].set_ylabel("s, mean of layers")

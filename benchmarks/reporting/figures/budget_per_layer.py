@@ -40,7 +40,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                 value = view.config(variant).get(bound)
                 if value is not None:
                     ax.axhline(value, color=style_of.colour, lw=0.8, ls=":")
-        ax.set_title(dataset)
+        ax.set_title(style.wrapped(view.name(dataset)))
         ax.set_xlabel("layer")
         ax.set_xticks(range(1, depth + 1))
         ax.set_xlim(0.5, depth + 0.5)

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
 
     from benchmarks.reporting.view import Variant, View
 
-BATCH_SIZE = 32
 Line = list[tuple[float, "Variant"]]
+DODGE = 0.012
+"""Share of a panel's width by which timed lines stand apart, so that their bars can be told apart."""
 
 
 def draw(view: View) -> style.Drawing | style.NotDrawn:
-    """MACs above, MACs and time relative to dense below; a column per growing axis."""
+    """MACs above; below, a row per batch size: time relative to dense beside the MACs' ratio."""
     columns = []
     for sweep, variants in view.costs.items():
         measured = [v for v in variants if view.values(v, "flops", "macs", stat="mean")]
@@ -31,35 +32,43 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
         return style.NotDrawn("no untrained cost sweep with MACs records at two sizes or more yet")
     names = list(dict.fromkeys(_name(key) for *_, found in columns for key in found))
     look = style.looks(names)
-    figure, axes = style.panels(2, len(columns), 2.8, sharex="col")
-    timed = False
-    for (top, below), (sweep, axis, found) in zip(axes.T, columns, strict=True):
-        for key, line in found.items():
+    sizes = view.timed_at([v for variants in view.costs.values() for v in variants])
+    rows = max(1, len(sizes))
+    figure, axes = style.panels(1 + rows, len(columns), 2.35, sharex="col")
+    for column, (sweep, axis, found) in zip(axes.T, columns, strict=True):
+        xs = sorted({x for line in found.values() for x, _ in line})
+        top, *below = column
+        for position, (key, line) in enumerate(found.items()):
             name = _name(key)
             _macs(view, top, line, name, look[name])
-            timed = _relative(view, below, line, look[name]) or timed
-        below.axhline(1.0, color=style.INK, lw=0.8)
+            offset = DODGE * (xs[-1] - xs[0]) * (position - len(found) / 2)
+            for row, ax in enumerate(below):
+                _promised(view, ax, line, look[name])
+                if sizes:
+                    _realised(view, ax, line, sizes[row], offset, look[name])
+        for ax in below:
+            ax.axhline(1.0, color=style.INK, lw=0.8)
         top.set_title(sweep)
-        below.set_xlabel(TITLES.get(axis, axis))
-        below.set_xticks(sorted({x for line in found.values() for x, _ in line}))
-        top.set_ylim(0, top.get_ylim()[1])
-    highest = max(ax.get_ylim()[1] for ax in axes[1])
-    for ax in axes[1]:
-        ax.set_ylim(0, highest)
+        top.set_ylim(0, top.get_ylim()[1] * 1.05)
+        below[-1].set_xlabel(TITLES.get(axis, axis))
+        below[-1].set_xticks(xs)
+    _same_scale(axes[1:])
     axes[0][0].set_ylabel("MACs per input (M)")
-    axes[1][0].set_ylabel("cost relative to dense (x)")
+    for row in range(rows):
+        what = f"time at batch {sizes[row]}," if sizes else "MACs,"
+        axes[1 + row][0].set_ylabel(f"{what}\nrelative to dense (x)")
     style.legend_below(figure, list(axes[0]))
-    time = (
-        f"full lines are latency at batch {BATCH_SIZE} (bars: 95 % t interval over processes), "
-        "dotted ones MACs"
-        if timed
-        else "dotted lines are MACs, no latency was measured"
+    told = (
+        f"below, time of a batch of {' and of '.join(map(str, sizes))} as a share of dense's (full lines; "
+        "bars: 95 % t interval over processes) beside the share of the MACs (dotted)"
+        if sizes
+        else "below, as a share of dense's; no latency is there yet"
     )
-    data = listing(sorted({v.dataset for vs in view.costs.values() for v in vs}))
+    data = listing(sorted({view.name(v.dataset) for vs in view.costs.values() for v in vs}))
     return style.Drawing(
         figure,
         f"Cost of a forward pass with fresh weights on {data} at a fixed number k of the H heads: above, "
-        f"MACs per input of the whole model; below, cost as a share of dense's: {time}.",
+        f"MACs per input of the whole model; {told}.",
     )
 
 
@@ -68,24 +77,38 @@ def _name(key: tuple[str, str]) -> str:
     return f"{label}, {rest}" if rest else label
 
 
+def _same_scale(axes: list[list[Axes]]) -> None:
+    """One scale for everything relative to dense, with 1 inside it."""
+    limits = [limit for row in axes for ax in row for limit in ax.get_ylim()]
+    for row in axes:
+        for ax in row:
+            ax.set_ylim(min(limits), max(limits))
+
+
 def _macs(view: View, ax: Axes, line: Line, name: str, look: style.Look) -> None:
     xs = [x for x, _ in line]
     ys = [(view.mean(v, "flops", "macs", stat="mean") or 0.0) / 1e6 for _, v in line]
     ax.plot(xs, ys, color=look.colour, marker=look.marker, label=name, ms=5)
 
 
-def _relative(view: View, ax: Axes, line: Line, look: style.Look) -> bool:
-    promised = [(x, 1 / p) for x, v in line if (p := view.promised(v)) is not None]
-    if promised:
-        ax.plot(*zip(*promised, strict=True), color=look.colour, ls=":", lw=1.2)
+def _promised(view: View, ax: Axes, line: Line, look: style.Look) -> None:
+    shares = [(x, 1 / p) for x, v in line if (p := view.promised(v)) is not None]
+    if shares:
+        ax.plot(*zip(*shares, strict=True), color=look.colour, ls=":", lw=1.2)
+
+
+def _realised(
+    view: View, ax: Axes, line: Line, batch_size: int, offset: float, look: style.Look
+) -> None:
+    """Time as a share of the baseline's: one over the speed-up, and so is its interval."""
     points = []
     for x, variant in line:
         record = view.first(variant, "latency")
-        speedup = record.get("speedup", batch_size=BATCH_SIZE) if record else None
+        speedup = record.get("speedup", batch_size=batch_size) if record else None
         if speedup is not None:
-            points.append((x, 1 / speedup.value))
+            points.append((x + offset, 1 / speedup.value))
             if speedup.low and speedup.high:
-                ax.plot([x, x], [1 / speedup.high, 1 / speedup.low], color=look.colour, lw=1.2)
+                bar = [1 / speedup.high, 1 / speedup.low]
+                ax.plot([x + offset] * 2, bar, color=look.colour, lw=1.2)
     if points:
-        ax.plot(*zip(*points, strict=True), color=look.colour, marker=look.marker, ms=5)
-    return bool(points)
+        ax.plot(*zip(*points, strict=True), color=look.colour, marker=look.marker, ms=4, lw=1.2)

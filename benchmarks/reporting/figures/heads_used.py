@@ -23,7 +23,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     for row, (dataset, variants) in zip(axes, shown.items(), strict=True):
         by_label = {v.label: v for v in variants}
         for ax, label in zip(row, labels, strict=True):
-            ax.set_title(f"{dataset}: {label}", fontsize=8.5)
+            ax.set_title(style.wrapped(f"{view.name(dataset)}: {label}"), fontsize=8.5)
             if label not in by_label:
                 ax.text(0.5, 0.5, "no records", ha="center", transform=ax.transAxes)
                 continue
@@ -52,5 +52,5 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     style.legend_below(figure, list(axes.flat), columns=6)
     return style.Drawing(
         figure,
-        f"Number of heads k that each layer computes: share of all test inputs, {pooled(seeds)} .",
+        f"Number of heads k that each layer computes: share of all test inputs, {pooled(seeds)}.",
     )

@@ -52,7 +52,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             line = [(-x, y) for x, y in front(realised)]
             ax.plot(*zip(*line, strict=True), color=style.MUTED, lw=0.9, zorder=1)
         ax.axvline(1.0, color=style.INK, lw=0.8)
-        ax.set_title(dataset)
+        ax.set_title(style.wrapped(view.name(dataset)))
         ax.set_xlabel(f"speed-up over dense at batch {batch_size} (x)")
     axes[0][0].set_ylabel("test accuracy of the timed weights (%)")
     style.legend_below(figure, axes[0])

@@ -33,7 +33,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             seeds = max(seeds, len(points))
             means.append(_draw_variant(ax, points, variant.label, look[variant.label]))
         ax.plot(*zip(*front(means), strict=True), color=style.MUTED, lw=0.9, zorder=1)
-        ax.set_title(dataset)
+        ax.set_title(style.wrapped(view.name(dataset)))
         ax.set_xlabel("MACs per test input, whole model (M)")
     axes[0][0].set_ylabel("test accuracy (%)")
     style.legend_below(figure, axes[0])

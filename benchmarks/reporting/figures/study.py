@@ -39,7 +39,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                     )  # fmt: skip
             seeds |= {len(view.values(v, "accuracy", "accuracy")) for _, v in line}
         style.dash_legend(top, [rest for rest in rests if rest])
-        top.set_title(dataset)
+        top.set_title(style.wrapped(view.name(dataset)))
         below.set_xlabel(TITLES.get(axis, axis))
         below.set_xticks(sorted({x for line in found.values() for x, _ in line}))
     axes[0][0].set_ylabel("test accuracy (%)")
@@ -50,7 +50,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     else:
         how = f"means over {min(seeds)} to {counted(max(seeds), 'seed')}"
     along = listing([TITLES.get(axis, axis) for _, axis, _ in columns])
-    on = listing(list(dict.fromkeys(dataset for dataset, *_ in columns)))
+    on = listing(list(dict.fromkeys(view.name(dataset) for dataset, *_ in columns)))
     return style.Drawing(
         figure,
         f"Test accuracy and mean share of heads asked for against {along} on {on}: {how}.",

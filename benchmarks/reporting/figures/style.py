@@ -8,6 +8,7 @@ light and on a dark page. Text is drawn as paths: no font has to be installed wh
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,14 @@ RC: Any = {
     "lines.markeredgewidth": 0.7,
     "path.simplify": True,
 }
+
+TITLE_WIDTH = 32
+"""Characters of a panel's title on one line; a mirror's name is longer."""
+
+
+def wrapped(title: str) -> str:
+    """A panel's title, broken into lines where it is long."""
+    return textwrap.fill(title, TITLE_WIDTH)
 
 
 @dataclass(frozen=True)
@@ -131,27 +140,25 @@ def legend_below(figure: Figure, axes: Sequence[Axes], columns: int = 4) -> None
         )
 
 
-def dash_legend(ax: Axes, names: Sequence[str]) -> None:
-    """A small legend inside a panel of what its dashes mean, first name first dash."""
+def dash_legend(ax: Axes, names: Sequence[str], *, beside: bool = False) -> None:
+    """A small legend of what a panel's dashes mean, first name first dash.
+
+    Args:
+        ax: the panel.
+        names: what the dashes stand for; none, no legend.
+        beside: right of the panel instead of inside it, where it covers nothing.
+    """
     handles = [
         Line2D([], [], color=MUTED, ls=DASHES[i % len(DASHES)], label=name)
         for i, name in enumerate(names)
     ]
-    if handles:
-        inner_legend(ax, handles=handles)
-
-
-def inner_legend(ax: Axes, **options: Any) -> None:
-    """A small legend inside a panel, on a ground of its own."""
+    if not handles:
+        return
+    where: Any = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if beside else {"loc": "best"}
     ax.legend(
-        loc="best",
-        fontsize=7,
-        frameon=True,
-        facecolor=PANEL,
-        edgecolor="none",
-        framealpha=0.8,
-        **options,
-    )
+        handles=handles, fontsize=8, frameon=True, facecolor=PANEL, edgecolor="none",
+        framealpha=0.8, **where,
+    )  # fmt: skip
 
 
 def svg(figure: Figure) -> bytes:

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.catalog import MODELS
+from benchmarks.reporting.text import listing
+
+if TYPE_CHECKING:
+    from benchmarks.reporting.view import View
 
 
 @dataclass(frozen=True)
@@ -13,11 +20,13 @@ class Choice:
         what: what the paper leaves open.
         ours: what is done here.
         models: registry names of the models it concerns; empty: every suite.
+        meters: it concerns suites that use one of these; empty: every suite.
     """
 
     what: str
     ours: str
     models: tuple[str, ...] = ()
+    meters: tuple[str, ...] = ()
 
 
 PAPERS = {
@@ -42,7 +51,7 @@ CHOICES: tuple[Choice, ...] = (
     Choice(
         "formula of the soft mask in training",
         "m_i = min(1, s H p_i) on head i's output; inference runs the chosen heads at weight 1, so the two "
-        "differ: both accuracies are reported",
+        "differ: both accuracies are reported; `gate` and `keep_gate` offer others",
         _BUDGET,
     ),
     Choice(
@@ -65,12 +74,6 @@ CHOICES: tuple[Choice, ...] = (
         _BUDGET,
     ),
     Choice(
-        "interval [s_min, s_max]",
-        "a digest names [0.1, 0.9]; a wide interval lets the task loss pull s up, so the suite declares "
-        "narrower ones, printed with the models above",
-        _BUDGET,
-    ),
-    Choice(
         "encoder: normalisation, positions, feed-forward width, classifier input, dropout",
         "pre-norm, learned positions, 4 d_model, mean over tokens, 0.1; small sizes that train on a CPU, "
         "not the paper's 4 layers x 8 heads x 768",
@@ -80,6 +83,7 @@ CHOICES: tuple[Choice, ...] = (
         "a head that is not selected costs nothing: neither its scores nor its Q, K, V and output "
         "projections. The paper's printed cuts fit a count that saves the attention core alone, so three "
         "cuts are given",
+        meters=("flops",),
     ),
     Choice(
         "random controls",
@@ -88,12 +92,60 @@ CHOICES: tuple[Choice, ...] = (
         _DRAWN,
     ),
     Choice(
+        "static heads: which, and how many",
+        "the trained dense model's most important ones, E|dL/d xi| over the training split (Michel et al. "
+        "2019); k of a layer is the trained model's mean k on the validation split, a share of the inputs "
+        "drawn at random getting the whole number above it",
+        ("static-heads",),
+    ),
+    Choice(
         'margins: "not less accurate", "does not need attention"',
         "one percentage point; each claim file says why",
+        meters=("accuracy",),
     ),
 )
 
 
-def choices_for(models: set[str]) -> list[Choice]:
-    """The choices that concern these models."""
-    return [c for c in CHOICES if not c.models or models & set(c.models)]
+PAPERS_INTERVAL = (0.1, 0.9)
+
+
+def choices_for(view: View) -> list[Choice]:
+    """The choices that concern a suite's models and meters; its budget intervals come first."""
+    models = {p.point.model for p in view.results.expansion.points}
+    meters = {name for p in view.results.expansion.points for name in p.meters}
+    return [
+        *_intervals(view),
+        *(
+            choice
+            for choice in CHOICES
+            if (not choice.models or models & set(choice.models))
+            and (not choice.meters or meters & set(choice.meters))
+        ),
+    ]
+
+
+def _intervals(view: View) -> list[Choice]:
+    """What the suite's trained variants declare, beside the interval that a digest names."""
+    used: dict[tuple[float, float], dict[str, None]] = {}
+    for variant in view.variants:
+        if variant.trained and variant.model == "budgetformer":
+            config = view.config(variant)
+            default = MODELS.get(variant.model).declarable()
+            interval = tuple(config.get(name, default[name]) for name in ("s_min", "s_max"))
+            used.setdefault(interval, {})[f"`{variant.label}`"] = None
+    if not used:
+        return []
+    told = [
+        f"[{low:g}, {high:g}]"
+        + (" (the digest's)" if (low, high) == PAPERS_INTERVAL else "")
+        + f" for {listing(list(labels))}"
+        for (low, high), labels in used.items()
+    ]
+    low, high = PAPERS_INTERVAL
+    return [
+        Choice(
+            "interval [s_min, s_max]",
+            f"a digest names [{low:g}, {high:g}]; here {' and '.join(told)}. Inside its interval the loss "
+            "leaves s alone, so a wide one lets the task loss pull s up",
+        )
+    ]

@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.catalog import DATASETS
-from benchmarks.reporting.text import bullets, counted, duration, listing, table
+from benchmarks.catalog import MODELS
+from benchmarks.reporting.text import bullets, counted, duration, listing, percent, table
 from benchmarks.training.recipe import Recipe
 
 if TYPE_CHECKING:
+    from benchmarks.data.card import Card
+    from benchmarks.planning.plan import Measurable
     from benchmarks.records import DataUsed, Record
     from benchmarks.reporting.view import Variant, View
 
 
-def heading(view: View) -> str:
-    """Title, description, what was run on what in a few lines, and the state of the results."""
+CUT = re.compile(r"(\d+) of (\d+) inputs cut to (\d+) tokens")
+"""What a record's note says of inputs that were longer than the model reads."""
+UNKNOWN = "unknown"
+"""A count that no file here gives (a hub set that was never fetched)."""
+
+
+def heading(view: View, *, decides: bool) -> str:
+    """Title, description, what was run on what in a few lines, and the state of the results.
+
+    Args:
+        view: the suite's results.
+        decides: whether the suite decides a claim.
+    """
     suite = view.suite
-    parts = [f"# {suite.title}", " ".join(suite.description.split()), bullets(_brief(view))]
+    brief = [*_brief(view), *([] if decides else ["This suite decides no claim."])]
+    description = " ".join(suite.description.split())
+    parts = [f"# {suite.title}", unmeasured(view), description, bullets(brief)]
     return "\n\n".join(part for part in parts if part)
+
+
+def unmeasured(view: View) -> str:
+    """Says that there is no result at all; empty where there is one."""
+    if view.ok:
+        return ""
+    left_out = len(view.failures()) + view.results.stale
+    there = f" ({left_out:,} that failed or are outdated do not count)" if left_out else ""
+    return (
+        f"**Nothing was measured yet{there}: this page shows what the suite asks for, and no result.** "
+        f"`frugalbench run {view.suite.name}` measures it."
+    )
 
 
 def _brief(view: View) -> list[str]:
     lines = [f"**State: {state(view)}**"]
-    if view.main:
-        sets = [f"{name} ({DATASETS.get(name).title})" for name in view.main]
-        labels = list(dict.fromkeys(v.label for vs in view.main.values() for v in vs))
-        lines.append(f"Trained and measured: {listing(labels)}; on {listing(sets)}.")
+    trained = [v for v in view.variants if v.trained]
+    if trained:
+        names = dict.fromkeys(v.dataset for v in trained)
+        sets = [f"{view.name(name)} ({view.card(name).title})" for name in names]
+        what = "Trained and measured" if view.ok else "To be trained and measured"
+        lines.append(f"{what}: {listing(view.labels)}; on {listing(sets)}.")
     if view.ok:
         usual, *others = machines(view.ok)
         more = f" Records of {counted(len(others) + 1, 'machine')}, see below." if others else ""
@@ -36,22 +66,47 @@ def _brief(view: View) -> list[str]:
 
 
 def state(view: View) -> str:
-    """One sentence: complete, or which seeds are there, how much is missing, failed or stale."""
+    """One sentence: complete, or how much is missing and of which seeds, failed or outdated."""
     missing, failed = len(view.results.missing), len(view.failures())
-    parts = ["partial" if missing or failed else "complete"]
-    wanted = sorted({p.point.seed for p in view.results.expansion.points if p.point.trained})
-    if wanted:
-        seeds = sorted({r.seed for r in view.ok if r.meter in {"accuracy", "training"}})
-        there = f" ({', '.join(map(str, seeds))})" if seeds else ""
-        parts.append(f"{len(seeds)} of {counted(len(wanted), 'seed')}{there}")
-    if missing:
-        total = missing + len(view.results.records)
-        parts.append(f"{missing:,} of {counted(total, 'record')} missing")
+    total = counted(missing + len(view.results.records), "record")
+    if not view.ok:
+        parts = [f"nothing was measured yet, {missing:,} of {total} missing"]
+    elif missing:
+        parts = [f"partial: {missing:,} of {total} missing ({_missing_of(view)})"]
+    elif failed:
+        parts = ["partial: nothing is missing"]
+    else:
+        seeds = sorted({p.point.seed for p in view.results.expansion.points if p.point.trained})
+        shown = f", {counted(len(seeds), 'seed')} ({', '.join(map(str, seeds))})" if seeds else ""
+        parts = [f"complete{shown}"]
     if failed:
         parts.append(f"{counted(failed, 'measurement')} failed")
     if view.results.stale:
         parts.append(f"{counted(view.results.stale, 'stored record')} outdated and left out")
     return ", ".join(parts) + "."
+
+
+def _missing_of(view: View) -> str:
+    """E.g. "some of seed 0, all of seeds 1, 2, some without training"."""
+    missing = Counter(_seed(wanted) for wanted in view.results.missing)
+    there = Counter(_seed(found.wanted) for found in view.results.found)
+    parts = []
+    for share, seeds in (
+        ("some", [seed for seed in missing if there[seed]]),
+        ("all", [seed for seed in missing if not there[seed]]),
+    ):
+        trained = sorted(seed for seed in seeds if seed is not None)
+        if trained:
+            noun = "seed" if len(trained) == 1 else "seeds"
+            parts.append(f"{share} of {noun} {', '.join(map(str, trained))}")
+        if None in seeds:
+            parts.append(f"{share} of what needs no training")
+    return ", ".join(parts)
+
+
+def _seed(wanted: Measurable) -> int | None:
+    """None for fresh weights, whose seed tells nothing."""
+    return wanted.point.seed if wanted.point.trained else None
 
 
 def setting(view: View) -> str:
@@ -64,17 +119,14 @@ def setting(view: View) -> str:
 def _datasets(view: View) -> str:
     used: dict[str, DataUsed] = {}
     for record in view.ok:
+        name = record.point["dataset"]
         if record.data is not None and (
-            record.data.name not in used or record.data.split in {"test", "generated"}
+            name not in used or record.data.split in {"test", "generated"}
         ):
-            used[record.data.name] = record.data
+            used[name] = record.data
     rows = []
     for name in dict.fromkeys(p.point.dataset for p in view.results.expansion.points):
-        card = DATASETS.get(name)
-        counts = card.counts
-        split = (
-            f"{counts.train:,} / {counts.validation:,} / {counts.test:,}" if counts else "generated"
-        )
+        card = view.card(name)
         found = used.get(name)
         measured = f"{found.n:,} ({found.split})" if found else "not yet"
         lengths = sorted(
@@ -82,12 +134,13 @@ def _datasets(view: View) -> str:
         )
         rows.append(
             [
-                name,
+                view.name(name),
                 card.title,
                 str(len(card.classes)),
-                split,
+                _rows(card) if card.run_name == view.name(name) else UNKNOWN,
                 measured,
                 ", ".join(map(str, lengths)),
+                _cut(view, name, lengths),
             ]
         )
     return table(
@@ -98,10 +151,37 @@ def _datasets(view: View) -> str:
             "rows train / validation / test",
             "rows measured",
             "tokens kept",
+            "inputs cut to that (%)",
         ],
         rows,
-        align="llrrrr",
+        align="llrrrrr",
     )
+
+
+def _rows(card: Card) -> str:
+    train, *others = (card.n_rows(split) for split in ("train", "validation", "test"))
+    if train:
+        return " / ".join(f"{n:,}" for n in (train, *others))
+    return "generated" if card.is_generated else UNKNOWN
+
+
+def _cut(view: View, dataset: str, lengths: Sequence[int]) -> str:
+    """Share of the test inputs that were longer than what is read of them, at each length."""
+    shares = []
+    for length in lengths:
+        notes = {
+            record.data.note
+            for record in view.ok
+            if record.data is not None
+            and record.data.split in {"test", "generated"}
+            and (record.point["dataset"], record.point["max_length"]) == (dataset, length)
+        }
+        found = [hit for note in notes for hit in CUT.finditer(note) if hit[3] == str(length)]
+        cut = max((int(hit[1]) / int(hit[2]) for hit in found), default=0.0)
+        shares.append(percent(cut) if notes else "not yet")
+    if len(set(shares)) == 1:
+        return shares[0]
+    return ", ".join(f"{length}: {share}" for length, share in zip(lengths, shares, strict=True))
 
 
 def _models(view: View) -> str:
@@ -117,11 +197,14 @@ def _models(view: View) -> str:
         axes = list(dict.fromkeys(name for v in members for name in v.axes))
         source = first.points[0].point.source
         told = [
-            _size(view.config(first), axes),
+            size_text(view.config(first), axes, first),
             "" if first.is_control else _interval(view.config(first), axes),
         ]
         if source is not None:
             told.append(f"after `{source.label}`")
+        base = first.points[0].point.base
+        if base is not None:
+            told.append(f"from the weights of `{base.label}`")
         share = first.points[0].point.train_fraction
         if share < 1 and "train_fraction" not in axes:
             told.append(f"{share:g} of the training rows")
@@ -132,14 +215,20 @@ def _models(view: View) -> str:
     return table(["sweep", "variant", "model", "configuration", "seeds"], rows, align="lllll")
 
 
-def _size(config: Mapping[str, Any], axes: Sequence[str]) -> str:
+def size_text(config: Mapping[str, Any], axes: Sequence[str], variant: Variant) -> str:
     """E.g. "2 layers, 8 heads, d_model 64", without what an axis varies."""
     varied = " ".join(axes)
+    model = MODELS.get(variant.model)
+    heads = f"{config.get('n_heads')} heads"
+    if "n_heads" not in model.declarable():
+        heads = "no heads"
+    elif model.source == "macs":
+        heads = f"at most {heads}"
     parts = [
         text
         for name, text in (
             ("depth", f"{config.get('depth')} layers"),
-            ("n_heads", f"{config.get('n_heads')} heads"),
+            ("n_heads", heads),
             ("d_model", f"d_model {config.get('d_model')}"),
         )
         if name in config and name not in varied.replace("fixed_d_model", "")
@@ -155,21 +244,38 @@ def _interval(config: Mapping[str, Any], axes: Sequence[str]) -> str:
 
 def _facts(view: View) -> list[str]:
     facts = []
-    if view.main or view.studies:
-        recipe = Recipe.from_declared(view.suite.recipe)
-        facts.append(
-            "One recipe for all trained models, tuned on the dense model's validation accuracy: "
-            f"AdamW, {counted(recipe.epochs, 'epoch')}, batch {recipe.batch_size}, peak learning "
-            f"rate {recipe.peak_lr:g} after {recipe.warmup:.0%} warm-up, cosine to zero, weight "
-            f"decay {recipe.weight_decay:g}, gradients clipped at {recipe.clip:g}. The test split "
-            "is read once, after training."
-        )
-    facts += machines(view.ok)
+    if any(v.trained for v in view.variants):
+        facts.append(_recipe(view))
+    kinds = machines(view.ok)
+    facts += kinds if len(kinds) > 1 else []
     threads = sorted({r.environment.threads for r in view.ok})
     if threads:
         facts.append(f"Torch threads while measuring: {', '.join(map(str, threads))}.")
     facts += [f"Skipped: {s.what}: {s.reason}." for s in view.results.expansion.skipped]
     return facts
+
+
+def _recipe(view: View) -> str:
+    """The recipe, with what a sweep's axis varies of it named so; and which splits are read."""
+    recipe = Recipe.from_declared(view.suite.recipe)
+    trained = [v for v in view.variants if v.trained]
+    varied = {name for v in trained for name in v.axes}
+    epochs = "epochs as tabled" if "epochs" in varied else counted(recipe.epochs, "epoch")
+    rate = "as tabled" if "peak_lr" in varied else f"{recipe.peak_lr:g}"
+    tuned = {"epochs", "peak_lr"} & varied
+    lead = "One recipe for all trained models"
+    if not tuned:
+        lead += ", tuned on the dense model's validation accuracy"
+    read = (
+        "The test split is read once, after training."
+        if view.plans(trained, "accuracy")
+        else "The test split is not read."
+    )
+    return (
+        f"{lead}: AdamW, {epochs}, batch {recipe.batch_size}, peak learning rate {rate} after "
+        f"{recipe.warmup:.0%} warm-up, cosine to zero, weight decay {recipe.weight_decay:g}, gradients "
+        f"clipped at {recipe.clip:g}. {read}"
+    )
 
 
 def machines(records: Sequence[Record]) -> list[str]:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.reporting.text import MISSING, NOT_APPLICABLE, counted, percent, significant, table
+from benchmarks.reporting.sections.validation import on_validation_only, validation_table
+from benchmarks.reporting.text import (
+    MISSING,
+    NOT_APPLICABLE,
+    counted,
+    percent,
+    shown,
+    significant,
+    table,
+)
 
 if TYPE_CHECKING:
     from benchmarks.reporting.view import Variant, View
@@ -14,6 +23,10 @@ def studies(view: View) -> str:
     """A heading and a table for each; empty where the suite has no such sweep."""
     parts = []
     for (sweep, dataset), variants in view.studies.items():
+        heading = f"## Sweep `{sweep}` on {view.name(dataset)}"
+        if on_validation_only(view, variants):
+            parts.append(f"{heading}\n\n{validation_table(view, variants)}")
+            continue
         axes = list(dict.fromkeys(name for v in variants for name in v.axes))
         seeds = max(len(v.points) for v in variants)
         note = (
@@ -29,8 +42,7 @@ def studies(view: View) -> str:
         ]  # fmt: skip
         align = "r" * len(axes) + "l" + "r" * 4
         parts.append(
-            f"## Sweep `{sweep}` on {dataset}\n\n{counted(seeds, 'seed')}{note}.\n\n"
-            + table(headers, rows, align=align)
+            f"{heading}\n\n{counted(seeds, 'seed')}{note}.\n\n" + table(headers, rows, align=align)
         )
     return "\n\n".join(parts)
 
@@ -41,7 +53,7 @@ def _row(view: View, variant: Variant, axes: list[str]) -> list[str]:
     macs = view.mean(variant, "flops", "macs", stat="mean")
     absent = NOT_APPLICABLE if accuracy is not None else MISSING
     return [
-        *(_shown(variant.axes.get(name)) for name in axes),
+        *(shown(variant.axes.get(name)) for name in axes),
         f"`{variant.label}`",
         percent(accuracy) if accuracy is not None else MISSING,
         f"{k:.2f} of {view.config(variant).get('n_heads')}" if k is not None else absent,
@@ -56,9 +68,3 @@ def _order(variant: Variant, axes: list[str]) -> list[tuple[bool, float, str]]:
         (v is None, float(v), "") if isinstance(v, (int, float)) else (v is None, 0.0, str(v))
         for v in values
     ]
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return NOT_APPLICABLE
-    return f"{value:g}" if isinstance(value, (int, float)) else str(value)
