@@ -187,7 +187,11 @@ def _train_once(root: str, log: str, barrier: Any) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_never_train_one_key_twice(tmp_path: Path) -> None:
+def test_two_processes_never_train_one_key_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the children import this very module by its name
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[len(__name__.split(".")) - 1]))
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
     log = tmp_path / "log"
