@@ -224,6 +224,10 @@ class View:
             return Interval(both[0], both[0], both[0], "single", 0.0, 1)
         return paired_t(both)
 
+    def asks(self, variants: Sequence[Variant], meter: str) -> bool:
+        """Whether the suite asks this meter of any of the variants."""
+        return any(meter in planned.meters for v in variants for planned in v.points)
+
     def promised(self, variant: Variant, batch_size: int | None = None) -> float | None:
         """Speed-up that the MACs promise, on the inputs that were timed (default: largest batch).
 

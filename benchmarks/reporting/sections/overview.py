@@ -199,7 +199,9 @@ def _models(view: View) -> str:
         told = [
             size_text(view.config(first), axes, first),
             "" if first.is_control else _interval(view.config(first), axes),
+            _fixed_share(view.config(first), axes),
         ]
+        told += _others(first, axes)
         if source is not None:
             told.append(f"after `{source.label}`")
         base = first.points[0].point.base
@@ -240,6 +242,20 @@ def _interval(config: Mapping[str, Any], axes: Sequence[str]) -> str:
     if "s_min" not in config or "budget_interval" in axes or "k_fraction" in axes:
         return ""
     return f"s in [{config['s_min']:g}, {config['s_max']:g}]"
+
+
+def _fixed_share(config: Mapping[str, Any], axes: Sequence[str]) -> str:
+    """The share of heads of a model that has it fixed."""
+    return f"s = {config['budget']:g}" if "budget" in config and "budget" not in axes else ""
+
+
+def _others(variant: Variant, axes: Sequence[str]) -> list[str]:
+    """Declared parameters that no other words of the row tell, e.g. "budget 0.25"."""
+    told = {"depth", "n_heads", "d_model", "s_min", "s_max", "budget", *axes}
+    if "k_fraction" in axes:
+        told.add("fixed_k")
+    params = variant.points[0].point.params
+    return [f"{name} {value}" for name, value in params.items() if name not in told]
 
 
 def _facts(view: View) -> list[str]:

@@ -189,6 +189,8 @@ def cost_table(view: View, variants: Sequence[Variant]) -> str:
         "cut, attention core (%)",
         "parameters",
     ]
+    if not view.asks(variants, "memory"):  # which counts them
+        headers, rows = headers[:-1], [row[:-1] for row in rows]
     return table(headers, rows)
 
 

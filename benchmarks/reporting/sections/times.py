@@ -45,6 +45,10 @@ def time_table(view: View, variants: Sequence[Variant]) -> str:
                 _number(carbon, "energy", 1.0),
             ]
         )
+    kept = [view.asks(variants, meter) for meter in ("memory", "carbon")]
+    rows = [
+        [*row[:-2], *(c for c, keep in zip(row[-2:], kept, strict=True) if keep)] for row in rows
+    ]
     measured = [r for v in variants if (r := view.first(v, "carbon"))]
     told = [*energy_sources(view, variants), ram_share(measured), "single pass" if measured else ""]
     source = "".join(f"; {text}" for text in told if text)
@@ -53,9 +57,9 @@ def time_table(view: View, variants: Sequence[Variant]) -> str:
         "speed-up promised by MACs (x)",
         *[f"realised, batch {size} (x)" for size in sizes],
         f"latency, batch {largest} (ms)",
-        f"peak memory, batch {largest} (MiB)",
-        f"energy per 1000 inputs (J{source})",
     ]
+    last = [f"peak memory, batch {largest} (MiB)", f"energy per 1000 inputs (J{source})"]
+    headers += [title for title, keep in zip(last, kept, strict=True) if keep]
     return table(headers, rows)
 
 
@@ -77,7 +81,9 @@ def time_note(view: View, variants: Sequence[Variant]) -> str:
         "orientation: a median, and for the baseline that of its first pair. A ratio is a mean of log "
         "ratios within a pair, so it need not be the quotient of two latencies."
     )
-    memory = "Peak memory is of activations and scratch, without weights."
+    memory = ""
+    if view.asks(variants, "memory"):
+        memory = "Peak memory is of activations and scratch, without weights."
     equal = _equal_peaks(view, variants)
     return " ".join(filter(None, [speed, _above_promise(view, variants), memory, equal, energy]))
 
