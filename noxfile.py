@@ -21,7 +21,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 DEFAULT_TORCH = "torch==2.13.0"
 
 
-def install(session: nox.Session, *groups: str) -> None:
+def install(session: nox.Session, *groups: str, extra: str = "") -> None:
     """Installs torch, then the checkout (editable) and dependency groups, all pinned."""
     chosen = os.environ.get("FRUGALBENCH_TORCH")
     pins = ("-c", _constraints_without_torch(session) if chosen else "constraints.txt")
@@ -29,7 +29,7 @@ def install(session: nox.Session, *groups: str) -> None:
     wanted = nox.project.dependency_groups(PROJECT, *groups) if groups else ()
     session.log("installing torch and what is pinned in constraints.txt (a few minutes, once)")
     _pip_install(session, *pins, *torch)
-    _pip_install(session, *pins, "-e", ".", *wanted)
+    _pip_install(session, *pins, "-e", f".{extra}", *wanted)
 
 
 def _pip_install(session: nox.Session, *arguments: str) -> None:
@@ -58,7 +58,7 @@ def _constraints_without_torch(session: nox.Session) -> str:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Fetch, run, report and check a suite: `nox -s bench -- [SUITE] [options]`; default quick."""
-    install(session)
+    install(session, extra="[yardsticks]")
     session.run("frugalbench", "bench", *session.posargs)
 
 

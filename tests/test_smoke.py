@@ -59,6 +59,26 @@ def test_smoke_runs_reports_checks_and_then_has_nothing_to_do(own_runs: Path) ->
     assert {p: p.stat().st_mtime_ns for p in own_runs.glob("records/*/*")} == before
 
 
+def test_ctrl_c_keeps_what_was_finished_and_says_so(own_runs: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks", "run", "smoke", "--jobs", "1"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 300
+    while not list(own_runs.glob("records/*/training-*.json")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it too
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped; what was finished is kept" in said
+    assert "Traceback" not in said
+    plan = make_plan(load_suite("smoke"), RecordStore(own_runs / "records"))
+    assert 0 < len(plan.done) < len(plan.wanted)
+    assert not (own_runs / "run.lock.json").exists()
+
+
 def test_a_killed_run_keeps_what_it_finished_and_the_next_one_does_only_the_rest(
     own_runs: Path,
 ) -> None:

@@ -23,10 +23,10 @@ from models.interface import Classifier
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 
 SENTENCES = [
-    "A plane is taking off.",
-    "An air plane is taking off, isn't it?",
+    "The ferry leaves at noon.",
+    "A ferry leaves the harbour around noon, doesn't it?",
     "the film's café scenes — shot in one take, in 1999 — are unexpectedly moving .",
-    "Two men are playing chess.",
+    "Nobody had watered the plants for weeks.",
     "antidisestablishmentarianism",
 ]
 

@@ -84,12 +84,13 @@ def plan(
             f"{row['point_id']}  stage {row['stage']}  {names}  seed {row['seed']}  "
             f"{row['records_done']}/{row['records']}  {axes}"
         )
+    uncounted = [name for name in missing if cards[name].counts is None]
     for skipped in made.expansion.skipped:
         typer.echo(f"skipped  {skipped.what}: {skipped.reason}")
     typer.echo(
         f"{len(rows)} points, {len(made.done)} of {len(made.wanted)} records done; "
         f"{len(made.point_tasks)} points and {len(made.sample_tasks)} timed processes remain, "
-        f"roughly {seconds / 60:.1f} min with {workers} side by side"
+        f"{'at least' if uncounted else 'roughly'} {seconds / 60:.1f} min with {workers} side by side"
     )
     if missing:
         size = sum(cards[name].download_mb for name in missing)
@@ -105,7 +106,6 @@ def plan(
             f"weights to fetch first: {', '.join(to_fetch)} ({size:.0f} MB): "
             f"`frugalbench fetch {' '.join(to_fetch)}`"
         )
-    uncounted = [name for name in missing if cards[name].counts is None]
     if uncounted:
         typer.echo(f"not in the estimate, since their rows are not known: {', '.join(uncounted)}")
     for name in datasets:

@@ -88,13 +88,6 @@ class Measurement:
     warnings: list[str] = field(default_factory=list)
 
 
-class PointMeter(Protocol):
-    """A meter of one point: `measure(subject, options)`."""
-
-    def __call__(self, subject: Subject, options: Mapping[str, Any]) -> Measurement:
-        """Measures; raises on failure, which the runner records with its traceback."""
-
-
 class ReplicatedMeter(Protocol):
     """A meter that needs several fresh processes, alone on the machine.
 

@@ -15,7 +15,7 @@ from benchmarks.catalog import METERS, MODELS
 from benchmarks.data.card import find_card
 from benchmarks.errors import UsageError, suggest
 from benchmarks.planning.expand import Expansion, PlannedPoint, expand
-from benchmarks.planning.keys import artifact_key, record_key
+from benchmarks.planning.keys import record_key
 from benchmarks.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ ITEMS_PER_SAMPLE = 8
 # training step, and MACs a second of one core in training.
 STEP_OVERHEAD_S = 6e-3
 TRAINING_MACS_PER_S = 2.5e10
+MEAN_OVER_MEDIAN = 1.2  # of the lengths of texts, roughly
 METER_SECONDS = {
     "training": 0.05,
     "accuracy": 1.5,
@@ -42,7 +43,7 @@ METER_SECONDS = {
     "memory": 1.0,
     "carbon": 2.5,
 }
-LATENCY_SAMPLE_S = 2.5
+LATENCY_SAMPLE_S = 1.2
 PROCESS_START_S = 2.5
 
 
@@ -286,15 +287,13 @@ def training_seconds(point: Point) -> float:
     rows = card.n_rows("train") * point.train_fraction
     recipe = Recipe.from_declared(point.recipe or {})
     config = config_type(**{**point.params, "max_length": point.max_length})
-    macs = 3 * config.macs(point.max_length).total
+    length = point.max_length
+    if card.lengths is not None:
+        length = min(length, round(MEAN_OVER_MEDIAN * card.lengths.median))
+    macs = 3 * config.macs(length).total
     # what starts from a base looks at all rows once to choose its heads
     epochs = config.training_epochs(recipe.epochs) + (point.base is not None)
     steps = epochs * rows / recipe.batch_size
     return float(
         steps * (STEP_OVERHEAD_S * config.depth + recipe.batch_size * macs / TRAINING_MACS_PER_S)
     )
-
-
-def artifact_keys(plan: Plan) -> set[str]:
-    """Keys of every artifact that the suite's points have or share, for `gc` and disk estimates."""
-    return {artifact_key(p.point) for p in plan.expansion.points if p.point.trained}
