@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -193,10 +191,3 @@ def test_length_hints_are_measured(encoded: Card) -> None:
     assert encoded.lengths is not None
     assert encoded.lengths.median == round(float(np.median(lengths)))
     assert encoded.lengths.p90 == round(float(np.percentile(lengths, 90)))
-
-
-def test_loading_again_is_quick(encoded: Card) -> None:
-    load_text(encoded.name, max_length=64)
-    start = time.perf_counter()
-    load_text(encoded.name, max_length=64)
-    assert time.perf_counter() - start < 2.0  # about 0.1 s on an idle core
