@@ -10,21 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.cli.options import (
+    DataOption,
+    EngineOption,
+    JobsOption,
+    OnlyOption,
+    SuiteArgument,
+    use_data,
+)
 
 
 def bench(
-    suite: Annotated[
-        str, typer.Argument(help="Name of a suite, or path of a suite file.")
-    ] = "quick",
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Only points with this label, data set, model, sweep or point id."),
-    ] = None,
-    engine: Annotated[str, typer.Option(help="Where points run.")] = "local",
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
-    ] = None,
+    suite: SuiteArgument = "quick",
+    only: OnlyOption = None,
+    engine: EngineOption = "local",
+    jobs: JobsOption = None,
     with_report: Annotated[
         bool, typer.Option("--report/--no-report", help="Render the report.")
     ] = True,

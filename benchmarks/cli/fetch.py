@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.cli.options import DataOption, use_data
 
 
 def fetch(

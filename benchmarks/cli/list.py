@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.cli.options import DataOption, use_data
 from benchmarks.errors import FrugalbenchError, UsageError, suggest
 
 Row = dict[str, Any]

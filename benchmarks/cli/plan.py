@@ -8,18 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.cli.options import DataOption, JobsOption, OnlyOption, SuiteArgument, use_data
 
 
 def plan(
-    suite: Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(help="Only points with this label, data set, model, sweep or point id."),
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
-    ] = None,
+    suite: SuiteArgument,
+    only: OnlyOption = None,
+    jobs: JobsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data: DataOption = None,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.cli.data_option import DataOption, use_data
+from benchmarks.cli.options import DataOption, use_data
 from benchmarks.errors import UsageError
 
 

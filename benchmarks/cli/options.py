@@ -1,4 +1,4 @@
-"""The option `--data`, which several subcommands share."""
+"""Arguments and options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ from typing import Annotated
 
 import typer
 
+SuiteArgument = Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")]
+OnlyOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Only points with this label, data set, model, sweep or point id."),
+]
+EngineOption = Annotated[str, typer.Option(help="Where points run.")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, help="Trainings side by side; default: one per core.")
+]
 DataOption = Annotated[
     Path | None,
     typer.Option(
