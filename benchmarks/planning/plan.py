@@ -62,10 +62,19 @@ class Measurable:
         """The point (of a pair: the candidate)."""
         return self.planned.point
 
+    @property
+    def address(self) -> tuple[str, str, str, str | None]:
+        """Where a `RecordStore` keeps the record with exactly this key."""
+        other = self.baseline.point_id if self.baseline else None
+        return self.point.point_id, self.meter.name, self.key.cache_key, other
+
     def existing(self, store: RecordStore) -> Record | None:
         """The stored record with exactly this key, failed or not."""
-        other = self.baseline.point_id if self.baseline else None
-        return store.find(self.point.point_id, self.meter.name, self.key.cache_key, other)
+        return store.find(*self.address)
+
+    def is_done(self, store: RecordStore) -> bool:
+        """Whether that record is there and did not fail."""
+        return store.exists(*self.address)
 
 
 @dataclass(frozen=True)

@@ -143,13 +143,9 @@ def _settle(
     if outcome.failures:
         result.failures.append((task, outcome))
     if outcome.unrecorded:
-        missing = [m for m in task.records if not _is_ok(m.existing(store))]
+        missing = [m for m in task.records if not m.is_done(store)]
         store_failures(missing, outcome.failures[0], store)
     watcher.ended(task, outcome)
-
-
-def _is_ok(record: Any) -> bool:
-    return record is not None and record.status == "ok"
 
 
 def _combine(task: SampleTask, tasks: Sequence[SampleTask], runs: Path) -> None:
