@@ -7,7 +7,7 @@ In training there is no dropout on attention weights, as in all encoders here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from torch import Tensor, nn
 
@@ -83,3 +83,7 @@ class Bert(PostNormEncoder):
                 for _ in range(config.depth)
             ],
         )
+
+    def mixers(self) -> list[Any]:
+        """The attention sub-layer of each layer; they `capture` as token mixers do."""
+        return [cast(Block, block).attention for block in self.blocks]

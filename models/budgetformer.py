@@ -52,7 +52,9 @@ class BudgetAttention(SelectiveAttention):
     @staticmethod
     def build_controller(config: BudgetFormerConfig) -> nn.Module:
         """What maps pooled inputs, noise and tau to s (batch,) and p (batch, n_heads)."""
-        return HeadBudget(config.d_model, config.width_of_controller, config.n_heads)
+        return HeadBudget(
+            config.d_model, config.width_of_controller, config.n_heads, config.initial_budget
+        )
 
     def order(self, p: Tensor) -> Tensor:
         """Each input's heads, those to compute first."""

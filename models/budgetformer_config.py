@@ -31,6 +31,7 @@ class BudgetFormerConfig(EncoderConfig):
         budget_weight: weight of the quadratic hinge on s.
         entropy_weight: weight of the entropy term, whose sign goes from -1 to +1 in training.
         controller_width: hidden width of the budget network; None means d_model / 4.
+        initial_budget: about where s starts. Where no term pulls at s, this is where it stays.
     """
 
     target: ClassVar[str] = "models.budgetformer:BudgetFormer"
@@ -49,6 +50,7 @@ class BudgetFormerConfig(EncoderConfig):
     budget_weight: float = 1.0
     entropy_weight: float = 0.01
     controller_width: int | None = None
+    initial_budget: float = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,6 +77,10 @@ class BudgetFormerConfig(EncoderConfig):
                 raise ValueError(f"{name} must not be negative, not {getattr(self, name)}")
         if self.controller_width is not None and self.controller_width < 1:
             raise ValueError(f"controller_width must be at least 1, not {self.controller_width}")
+        if not 0.0 < self.initial_budget < 1.0:
+            raise ValueError(
+                f"initial_budget must lie strictly between 0 and 1, not {self.initial_budget}"
+            )
 
     @property
     def width_of_controller(self) -> int:

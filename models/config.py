@@ -1,4 +1,4 @@
-"""Torch-free configuration shared by the text encoders, and the cost each states by formula."""
+"""Torch-free configurations that the models share, and the cost each states by formula."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
-DATA_FIELDS = frozenset({"vocab_size", "n_classes", "max_length", "n_segments"})
+DATA_FIELDS = frozenset({"vocab_size", "n_classes", "max_length", "n_segments", "channels"})
 """Fields that the data set gives and a suite may not declare."""
 
 
@@ -15,12 +15,14 @@ class Macs:
     """Multiply-accumulates of one input at its own length, unpadded.
 
     One multiply-add is one MAC; FLOPs are twice that. `elementwise` (norms, softmax, activations)
-    counts floating-point operations, and stands apart: it is in no total.
+    counts floating-point operations, and stands apart: it is in no total. Where a layer mixes its
+    tokens by another module than attention, that module's work stands in attention's place.
     """
 
     attention_core: float = 0.0
     attention_projections: float = 0.0
     controllers: float = 0.0
+    embedding: float = 0.0
     feed_forward: float = 0.0
     classifier: float = 0.0
     elementwise: float = 0.0
@@ -33,7 +35,8 @@ class Macs:
     @property
     def total(self) -> float:
         """The whole model's matrix-multiply work, controllers included."""
-        return self.attention + self.controllers + self.feed_forward + self.classifier
+        parts = (self.controllers, self.embedding, self.feed_forward, self.classifier)
+        return self.attention + sum(parts)
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,19 @@ class TrainedSummary:
             model without head decisions.
         mean_macs: mean whole-model MACs over the validation inputs, each at its own length.
         lengths: the validation inputs' lengths in tokens, for costing candidates.
+        keep_ratio: share of the patches that each layer computed; None for a model that halts none.
     """
 
     params: dict[str, Any]
     k_histogram: list[list[int]] | None
     mean_macs: float
     lengths: list[int] = field(default_factory=list)
+    keep_ratio: list[float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class EncoderConfig:
-    """A pre-norm Transformer encoder classifier.
+class ModelConfig:
+    """A Transformer classifier of texts or images.
 
     Attributes:
         depth: number of layers.
@@ -67,7 +72,9 @@ class EncoderConfig:
         head_dim: width of one head; None means d_model / n_heads.
         d_ff: hidden width of the feed-forward part; None means 4 * d_model.
         dropout: probability, at the embedding and at each residual branch.
-        vocab_size, n_classes, max_length, n_segments: given by the data set.
+        n_classes: given by the data set.
+        max_length: size of the largest input, given by the data set: tokens of a text, or side in
+            pixels of an image.
     """
 
     target: ClassVar[str] = ""
@@ -75,8 +82,11 @@ class EncoderConfig:
     summary: ClassVar[str] = ""
     """One line for `frugalbench list models`."""
     role: ClassVar[Literal["model", "control"]] = "model"
-    source: ClassVar[Literal["none", "budgets", "weights", "macs"]] = "none"
-    """What a dependent model takes from its source: nothing, its k histogram, its weights or its MACs."""
+    inputs: ClassVar[Literal["text", "image"]] = "text"
+    """What it reads."""
+    source: ClassVar[Literal["none", "budgets", "weights", "macs", "teacher"]] = "none"
+    """What a dependent model takes from its source: nothing, its k histogram, its weights as they are,
+    its MACs, or all it knows: it is built on it and distilled from it."""
     base: ClassVar[Literal["none", "weights"]] = "none"
     """What it takes from a second trained model, its base: nothing, or the weights it starts from."""
 
@@ -86,14 +96,15 @@ class EncoderConfig:
     head_dim: int | None = None
     d_ff: int | None = None
     dropout: float = 0.1
-    vocab_size: int = 1000
     n_classes: int = 2
     max_length: int = 64
-    n_segments: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("depth", "d_model", "n_heads", "vocab_size", "n_classes", "max_length"):
+        for name in ("depth", "d_model", "n_heads", "n_classes", "max_length"):
             if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("head_dim", "d_ff"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         if self.head_dim is None and self.d_model % self.n_heads:
             divisors = [h for h in range(1, self.d_model + 1) if self.d_model % h == 0]
@@ -116,11 +127,12 @@ class EncoderConfig:
         return self.d_ff if self.d_ff is not None else 4 * self.d_model
 
     def macs(self, length: int, k: Sequence[int] | None = None) -> Macs:
-        """Cost of one input of `length` tokens by formula.
+        """Cost of one input by formula.
 
         Args:
-            length: tokens, padding excluded.
-            k: heads computed per layer (`depth` entries); None means all.
+            length: tokens of a text, padding excluded; side in pixels of an image.
+            k: what each layer computed (`depth` entries): heads, or tokens where the model halts
+                tokens; None means all.
         """
         raise NotImplementedError
 
@@ -141,3 +153,57 @@ class EncoderConfig:
             for f in fields(cls)
             if f.init and f.name not in DATA_FIELDS and f.metadata.get("declarable", True)
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(ModelConfig):
+    """A Transformer encoder that classifies texts, or pairs of texts.
+
+    Attributes:
+        vocab_size, n_segments: given by the data set.
+    """
+
+    vocab_size: int = 1000
+    n_segments: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("vocab_size", "n_segments"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VisionConfig(ModelConfig):
+    """A Vision Transformer that classifies square images (Dosovitskiy et al. 2021).
+
+    Attributes:
+        patch_size: side in pixels of the square patches that become tokens.
+        channels: 1 or 3, given by the data set.
+    """
+
+    inputs: ClassVar[Literal["text", "image"]] = "image"
+
+    patch_size: int = 4
+    channels: int = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("patch_size", "channels"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if self.image_size % self.patch_size:
+            raise ValueError(
+                f"patch_size = {self.patch_size} does not divide the images' side of "
+                f"{self.image_size} pixels"
+            )
+
+    @property
+    def image_size(self) -> int:
+        """Side in pixels of the images."""
+        return self.max_length
+
+    @property
+    def n_tokens(self) -> int:
+        """Patches of one image and the class token."""
+        return (self.image_size // self.patch_size) ** 2 + 1

@@ -52,7 +52,14 @@ class SelfAttention(AttentionLayer):
     """All heads of one layer; n_heads * head_dim need not be d_model.
 
     The joint projection's rows are ordered head by head, and within a head Q, K, V.
+
+    Attributes:
+        capture: keep the concatenated head outputs of each dense pass in `captured`.
+        captured: (batch, length, n_heads * head_dim), before the output projection.
     """
+
+    capture: bool = False
+    captured: Tensor | None = None
 
     def __init__(self, d_model: int, n_heads: int, head_dim: int) -> None:
         super().__init__()
@@ -71,7 +78,10 @@ class SelfAttention(AttentionLayer):
 
     def dense(self, x: Tensor, bias: Tensor | None, *, plain: bool) -> Tensor:
         """The layer with every head at unit gate."""
-        projected: Tensor = self.output(self.heads(x, bias, plain=plain).flatten(2))
+        mixed = self.heads(x, bias, plain=plain).flatten(2)
+        if self.capture:
+            self.captured = mixed
+        projected: Tensor = self.output(mixed)
         return projected
 
     def forward(self, x: Tensor, shared: Shared) -> tuple[Tensor, LayerHeads | None]:

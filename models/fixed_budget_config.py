@@ -33,6 +33,7 @@ class FixedBudgetConfig(BudgetFormerConfig):
     fixed_k: int | None = field(default=None, metadata=NO_FIELD)
     budget_weight: float = field(default=0.0, metadata=NO_FIELD)
     controller_width: int | None = field(default=None, metadata=NO_FIELD)
+    initial_budget: float = field(default=0.5, metadata=NO_FIELD)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
 
 HeadMode = Literal["auto", "soft", "hard", "masked"]
 
@@ -33,34 +33,56 @@ class HeadDecisions:
 
 
 @dataclass
+class TokenDecisions:
+    """Which tokens each layer of a model that halts tokens computed, for one batch.
+
+    Attributes:
+        kept: (batch, depth) int64, the number of tokens computed, class token included.
+        keep: (batch, depth, tokens) bool, which these are.
+        halting: (batch, depth, tokens) h in [0, 1], the halting scores; differentiable.
+        ponder: (batch, tokens) rho, layers used and the remainder; differentiable.
+    """
+
+    kept: Tensor
+    keep: Tensor
+    halting: Tensor
+    ponder: Tensor
+
+
+@dataclass
 class ClassifierOutput:
-    """Logits (batch, n_classes), and the head decisions where the model makes any."""
+    """Logits (batch, n_classes), and the decisions on heads or tokens where the model makes any."""
 
     logits: Tensor
     heads: HeadDecisions | None = None
+    tokens: TokenDecisions | None = None
+
+    @property
+    def work(self) -> Tensor | None:
+        """(batch, depth) int64: heads or tokens that each layer computed; None: all, always."""
+        if self.heads is not None:
+            return self.heads.k
+        return None if self.tokens is None else self.tokens.kept
 
 
 class Classifier(nn.Module):
     """Base of all classifiers: the hooks default to "this model has nothing of the kind"."""
 
-    config: EncoderConfig
+    config: ModelConfig
     head_mode: HeadMode = "auto"
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        key_padding_mask: Tensor,
-        segment_ids: Tensor | None = None,
-    ) -> ClassifierOutput:
+    def forward(self, *inputs: Any, **options: Any) -> ClassifierOutput:
         """Classifies a batch.
 
         Args:
-            input_ids: (batch, length) int64 token ids.
-            key_padding_mask: (batch, length) bool, True where the position is padding.
-            segment_ids: (batch, length) int64, 0 or 1, for pairs of texts.
+            inputs: of texts: input_ids (batch, length) int64, key_padding_mask (batch, length) bool,
+                True where the position is padding, and segment_ids (batch, length) int64, 0 or 1,
+                for pairs of texts, else None; of images: pixel_values
+                (batch, channels, side, side), normalised.
+            options: a model's own.
 
         Raises:
-            ValueError: the length is greater than `config.max_length`.
+            ValueError: an input is longer or of another size than `config.max_length`.
         """
         raise NotImplementedError
 

@@ -80,9 +80,9 @@ class SelectiveAttention(SelfAttention):
 
     def _weights_by_head(self) -> tuple[Tensor, Tensor, Tensor]:
         """Joint projection, its bias and the output projection, (n_heads, all of a head)."""
-        parts = (self.qkv.weight, self.qkv.bias, self.output.weight)
-        joint, bias, output = (part.view(self.n_heads, -1) for part in parts)
-        return joint, bias, output
+        n_heads, qkv = self.n_heads, self.qkv
+        joint, bias = qkv.weight.view(n_heads, -1), qkv.bias.view(n_heads, -1)
+        return joint, bias, self.output.weight.view(n_heads, -1)
 
     def _few(
         self, x: Tensor, w_qkv: Tensor, b_qkv: Tensor, bias: Tensor | None, *, plain: bool

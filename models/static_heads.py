@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from models.encoder import EncoderClassifier, LayerHeads, Shared
 from models.head_budget import first_of
 from models.selected_heads import SelectiveAttention
+from models.vit_weights import fill
 
 if TYPE_CHECKING:
     from models.static_heads_config import StaticHeadsConfig
@@ -113,13 +114,13 @@ class StaticHeads(EncoderClassifier):
         self.generator.manual_seed(seed)
 
     def start_from(self, state: Mapping[str, Tensor]) -> None:
-        """Takes over a dense encoder's weights, and leaves the choice of heads as it is."""
-        own = {
-            name: tensor
-            for name, tensor in self.state_dict().items()
-            if name.endswith((".importance", ".best"))
-        }
-        self.load_state_dict({**state, **own})
+        """Takes over a dense encoder's weights, and leaves the choice of heads as it is.
+
+        Raises:
+            ValueError: a tensor is missing, left over or of another shape; names the first.
+        """
+        own = [name for name in self.state_dict() if name.endswith((".importance", ".best"))]
+        fill(self, state, fresh=own)
 
     def set_importance(self, importance: Tensor) -> None:
         """Chooses heads by importance (depth, n_heads)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import models.head_strategy
+from benchmarks.planning.declared import declared_params
 from models.budgetformer import BudgetAttention, BudgetFormer
 from models.budgetformer_config import BudgetFormerConfig
 from models.dense import Dense
 from models.dense_config import DenseConfig
 from models.encoder import Shared
 from models.head_budget import (
+    HeadBudget,
     best_first,
     budget_loss,
     first_of,
@@ -105,6 +107,39 @@ def test_the_k_best_heads_are_selected(rows: int, n_heads: int, seed: int, ties:
     for row in range(rows):
         ranked = sorted(range(n_heads), key=lambda h: (-scores[row, h].item(), h))
         assert set(ranked[: k[row]]) == set(selected[row].nonzero().squeeze(1).tolist())
+
+
+@given(
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.integers(1, 20),
+    st.integers(1, 9),
+    st.floats(0.05, 4.0),
+    st.floats(0.1, 10.0),
+    st.integers(0, 10_000),
+)
+def test_controllers_say_the_same_with_and_without_gradients(
+    rows: int, d_model: int, width: int, n_heads: int, tau: float, scale: float, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    network = HeadBudget(d_model, width, n_heads)
+    pooled = scale * torch.randn(rows, d_model)
+    s, p = network(pooled, None, tau)
+    with torch.no_grad():
+        quick_s, quick_p = network(pooled, None, tau)
+        exact_s, exact_p = copy.deepcopy(network).double()(pooled.double(), None, tau)
+        # sums of no more terms than this, of values no larger than these (|GELU(h)| <= |h|)
+        hidden = pooled.abs() @ network.budget_in.weight.abs().t() + network.budget_in.bias.abs()
+        logit = (hidden @ network.budget_out.weight.abs().t() + 1).max().item()
+        z = (pooled.abs() @ network.scorer.weight.abs().t() + 1).max().item() / tau
+    terms = 4 * (d_model + width + 4) * EPS
+    # a sigmoid's slope is at most 1/4; p (1 - p) is, in every direction, at most 1/2
+    for found in (s, quick_s):
+        assert (found - exact_s).abs().max() <= terms * logit / 4 + EPS
+    for found in (p, quick_p):
+        assert (found - exact_p).abs().max() <= terms * z / 2 + EPS
+    assert quick_s.shape == (rows,)
+    torch.testing.assert_close(quick_p.sum(1), torch.ones(rows))
 
 
 def test_fixed_k_overrides_the_budget_but_not_training() -> None:
@@ -292,6 +327,33 @@ def test_budget_starts_near_one_half_and_hinge_is_quadratic() -> None:
     assert budget_loss(s, 0.0, 1.0).item() == 0.0
 
 
+@pytest.mark.parametrize("start", [0.05, 0.2, 0.8, 0.95])
+def test_budget_starts_where_it_is_told_to(start: float) -> None:
+    ids, mask = batch(rows=16)
+    usual, told = make().eval(), make(initial_budget=start).eval()
+    s = told(ids, mask).heads.budget
+    # the same weights otherwise: only the last bias moves, by logit(start)
+    for name, tensor in usual.state_dict().items():
+        moved = name.endswith("budget_out.bias")
+        assert moved != torch.equal(tensor, told.state_dict()[name]), name
+    with torch.no_grad():
+        for block in usual.blocks:
+            cast(Any, block).attention.controller.budget_out.bias.fill_(torch.tensor(start).logit())
+    torch.testing.assert_close(usual(ids, mask).heads.budget, s)
+    # fresh weights add to the bias what moved s from one half, at most by a sigmoid's slope there
+    spread = (make().eval()(ids, mask).heads.budget.logit()).abs().max().item()
+    assert abs(s.mean().item() - start) <= spread / 4
+    assert spread < 0.6
+
+
+def test_the_usual_start_is_one_half_to_the_bit() -> None:
+    for name, tensor in make(initial_budget=0.5).state_dict().items():
+        assert torch.equal(tensor, make().state_dict()[name])
+        if name.endswith("budget_out.bias"):
+            assert torch.equal(tensor, torch.zeros(1))
+    assert declared_params(BudgetFormerConfig, {"initial_budget": 0.5}) == {}
+
+
 def test_entropy_term_rewards_spread_first_and_decision_last() -> None:
     uniform = torch.full((3, 2, 4), 0.25)
     assert relative_entropy(uniform).item() == pytest.approx(2.0)  # one per layer
@@ -364,6 +426,8 @@ def test_a_copy_has_one_generator_of_its_own() -> None:
         ({"tau_end": 0.0}, "tau_end must be positive"),
         ({"noise_start": -1.0}, "noise_start must not be negative"),
         ({"controller_width": 0}, "controller_width must be at least 1"),
+        ({"initial_budget": 0.0}, "initial_budget must lie strictly between 0 and 1, not 0.0"),
+        ({"initial_budget": 1.0}, "initial_budget must lie strictly between 0 and 1, not 1.0"),
     ],
 )
 def test_impossible_settings_are_refused(values: dict[str, Any], message: str) -> None:

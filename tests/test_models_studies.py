@@ -17,7 +17,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.data.load import EncodedSplit
 from benchmarks.errors import UsageError
-from benchmarks.training.importance import head_importance, start_from_base
+from benchmarks.training.importance import head_importance
+from benchmarks.training.start import start_from_base
 from models.budgetformer import BudgetFormer
 from models.budgetformer_config import BudgetFormerConfig
 from models.config import TrainedSummary
@@ -157,9 +158,8 @@ def test_a_fixed_budget_states_the_k_that_it_computes(n_heads: int, rounding: An
 
 
 def test_a_fixed_budget_has_nothing_to_learn_and_refuses_none_at_all() -> None:
-    assert {"s_min", "s_max", "budget_weight", "controller_width", "fixed_k"}.isdisjoint(
-        FixedBudgetConfig.declarable()
-    )
+    without = {"s_min", "s_max", "budget_weight", "controller_width", "fixed_k", "initial_budget"}
+    assert without.isdisjoint(FixedBudgetConfig.declarable())
     for budget in (0.0, 1.5):
         with pytest.raises(ValueError, match=r"budget must lie in \(0, 1\]"):
             FixedBudgetConfig(budget=budget)
@@ -306,7 +306,7 @@ def test_static_heads_computes_what_a_mask_would_keep(dense: Dense) -> None:
 
 def test_a_base_of_another_kind_is_one_clear_error(dense: Dense) -> None:
     data = cast(Any, type("Data", (), {"train": split_of(6)}))
-    with pytest.raises(UsageError, match="no dense encoder of the same size"):
+    with pytest.raises(UsageError, match="do not fit StaticHeads"):
         start_from_base(static(dense), BudgetFormer(BudgetFormerConfig()).state_dict(), data)
     with pytest.raises(UsageError, match="Dense cannot start from another model's weights"):
         start_from_base(dense, dense.state_dict(), data)
