@@ -12,7 +12,7 @@ from benchmarks.data.card import Card, load_card
 from benchmarks.errors import InvalidFileError
 from benchmarks.paths import resource_dir
 
-PAPER_SETS = {"AG News", "DBpedia-14", "IMDB", "SNLI", "Yelp"}
+PAPER_SETS = {"AG News", "CIFAR-10", "DBpedia-14", "IMDB", "SNLI", "Yelp"}
 CARDS = sorted(resource_dir("datasets").glob("*.toml"))
 
 

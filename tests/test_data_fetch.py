@@ -95,6 +95,15 @@ def test_a_source_distribution_is_asked_for_as_one(
     assert "--no-binary=:all:" in pip.calls[0]
 
 
+def test_a_wheel_of_any_platform_can_be_fetched_as_data() -> None:
+    file = "big-2.1-cp312-cp312-manylinux_2_27_x86_64.manylinux_2_28_x86_64.whl"
+    assert " ".join(packages._platform(file)) == (
+        "--platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64 --implementation cp "
+        "--python-version 312 --abi cp312"
+    )
+    assert packages._platform(FILE) == packages._platform("tiny-set-1.0.tar.gz") == []
+
+
 def test_an_intact_package_is_not_fetched_again(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import types
 from collections.abc import Callable
@@ -20,13 +21,15 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
+from PIL import Image
 
 from benchmarks.catalog import DATASETS
 from benchmarks.cli import app
 from benchmarks.data.card import Card, find_card
 from benchmarks.data.fetch import data_path, fetch, state
 from benchmarks.data.identity import card_hash
-from benchmarks.data.load import load_card_text
+from benchmarks.data.image_data import load_card_images
+from benchmarks.data.load import load_card_text, load_data
 from benchmarks.data.locks import locked
 from benchmarks.errors import DataError, InvalidFileError
 
@@ -42,7 +45,7 @@ class Hub:
         self.error: Exception | None = None
         self.downloads: list[tuple[str, str]] = []
 
-    def put(self, name: str, labels: list[int], **texts: list[str]) -> None:
+    def put(self, name: str, labels: list[int], **texts: list[Any]) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"label": labels, **texts}), path)
@@ -117,6 +120,32 @@ def _locked(card: Card) -> Card:
 
 def _hash(card: Card) -> str:
     return card_hash(card, max_length=8, train_fraction=1.0)
+
+
+def test_an_image_set_is_locked_too(hub: Hub, tmp_path: Path) -> None:
+    files = [io.BytesIO() for _ in range(8)]
+    for grey, file in enumerate(files):
+        Image.new("L", (2, 2), 20 * grey).save(file, "PNG")
+    (tmp_path / "cards").mkdir()
+    images = [{"bytes": file.getvalue(), "path": None} for file in files]
+    hub.put("data/train-00000-of-00002.parquet", [0, 1] * 2, image=images[:4])
+    hub.put("data/train-00001-of-00002.parquet", [0, 1] * 2, image=[*images[4:6], *images[:2]])
+    hub.put("data/test-00000-of-00001.parquet", [0, 1, 0], image=[*images[6:], images[0]])
+    reader = {"format": "parquet", "channels": 1, "size": 2, "image": "image", "label": "label"}
+    card = _card(tmp_path / "cards", task="image", reader=None, images=reader)
+    fetch(card)
+    found = _locked(card)
+    assert found.counts is not None
+    # rows 0 and 6 are a test image; row 7 is the fifth of label 1's rest, and row 1 its equal
+    assert found.counts.model_dump() == {"train": 4, "validation": 1, "test": 3, "dropped": 3}
+    data = load_card_images(found, image_size=2)
+    assert data.train.row_ids.tolist() == [2, 3, 4, 5]
+    assert data.hash == _hash_at(found, 2) != _hash_at(card, 2)
+    assert not data.partial
+
+
+def _hash_at(card: Card, side: int) -> str:
+    return card_hash(card, max_length=side, train_fraction=1.0)
 
 
 def test_the_first_download_locks_what_it_brought(hub: Hub, card: Card, tmp_path: Path) -> None:
@@ -330,4 +359,4 @@ def test_loading_what_nobody_fetched_says_how(offline: None) -> None:
             with pytest.raises(
                 DataError, match=rf"run `frugalbench fetch {name}`, or name a local"
             ):
-                load_card_text(card, max_length=64)
+                load_data(name, max_length=64)

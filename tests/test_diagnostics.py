@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks.catalog import DATASETS
 from benchmarks.data.card import Card, load_card
-from benchmarks.data.diagnostics.listops import TOKENS, expression
-from benchmarks.data.diagnostics.make import make
+from benchmarks.data.diagnostics.make import Split, make
 from benchmarks.data.diagnostics.mqar import recall
 from benchmarks.data.diagnostics.stream import Stream
 from benchmarks.data.generated import GeneratedTask, ListOps, Recall
 from benchmarks.data.identity import data_hash
-from benchmarks.data.load import load_card_text, load_text
+from benchmarks.data.load import EncodedSplit, load_card_text, load_text
 from benchmarks.errors import DataError, InvalidFileError
 from benchmarks.paths import resource_dir
 from benchmarks.planning.points import Point
@@ -30,7 +28,13 @@ LISTOPS = GeneratedTask.model_validate(
     {
         "kind": "generated-task",
         "rows": {"train": 300, "validation": 100, "test": 100},
-        "task": {"name": "listops", "depths": [1, 2, 3], "most_arguments": 4},
+        "task": {
+            "name": "listops",
+            "modulus": 4,
+            "depths": [2, 3],
+            "digits": [6, 8],
+            "most_arguments": 4,
+        },
     }
 )
 MQAR = GeneratedTask.model_validate(
@@ -40,54 +44,6 @@ MQAR = GeneratedTask.model_validate(
         "task": {"name": "mqar", "pairs": [8, 16], "queries": 3, "keys": 16, "values": 4},
     }
 )
-
-
-def evaluate(text: str) -> tuple[int, int, int]:
-    """Value, depth and operators of an expression, by way of Python's own parser."""
-    counted = text.count("[")
-
-    class Value(int):
-        depth: int
-
-    def made(function: Any) -> Any:
-        def call(*values: int) -> Value:
-            result = Value(function(sorted(values)))
-            result.depth = 1 + max(getattr(value, "depth", 0) for value in values)
-            return result
-
-        return call
-
-    def middle(values: list[int]) -> int:
-        half, odd = divmod(len(values), 2)
-        return values[half] if odd else sum(values[half - 1 : half + 1]) // 2
-
-    names = {
-        "MAX": made(lambda values: values[-1]),
-        "MIN": made(lambda values: values[0]),
-        "MED": made(middle),
-        "SM": made(lambda values: int(str(sum(values))[-1])),
-    }
-    called = {"]": "),", **{f"[{name}": f"{name}(" for name in names}}
-    python = "".join(called.get(token, f"{token},") for token in text.split())
-    value = eval(python.strip(","), {"__builtins__": {}}, names)  # noqa: S307 - our own text
-    return int(value), value.depth, counted
-
-
-def test_the_evaluator_knows_the_definition() -> None:
-    assert evaluate("[MAX 2 9 [MIN 4 7 ] 0 ]") == (9, 2, 2)
-    assert evaluate("[SM 8 9 [MED 1 4 ] ]") == (9, 2, 2)
-    assert median_low([1, 5, 9]) == evaluate("[MED 9 1 5 ]")[0]
-
-
-@given(st.integers(1, 4), st.integers(2, 5), st.integers(0, 10**6))
-def test_listops_value_depth_and_operators_are_as_evaluated(
-    depth: int, most_arguments: int, seed: int
-) -> None:
-    made = expression(Stream(f"test {seed}"), depth, most_arguments)
-    assert evaluate(" ".join(made.tokens)) == (made.value, depth, made.operations)
-    longest = ListOps(name="listops", depths=(depth,), most_arguments=most_arguments).longest
-    assert len(made.tokens) <= longest
-    assert set(made.tokens) <= set(TOKENS)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([2, 3, 4]), st.integers(2, 5), st.integers(1, 3))
@@ -130,7 +86,7 @@ def test_a_stream_is_even() -> None:
 @pytest.mark.parametrize(
     ("source", "sha256"),
     [
-        (LISTOPS, "07da906350cd3892a23b663a1de295e0e4800c3a05544fefc692cfc96e4f0c0c"),
+        (LISTOPS, "f99046be1fc2894ab20c333f6e6ededf0592eb6d9f14f3ea7121af8fe70ad302"),
         (MQAR, "a98ade0d47be49b55c8a33a10c55dcb5806981697d8bc6983429480ff18bd293"),
     ],
     ids=["listops", "mqar"],
@@ -160,9 +116,9 @@ def test_no_test_input_is_trained_on(source: GeneratedTask) -> None:
 
 
 def test_too_few_different_inputs_are_an_error() -> None:
-    few = LISTOPS.model_copy(
-        update={"task": ListOps(name="listops", depths=(1,), most_arguments=2)}
-    )
+    # three operators over two sums of two bits each: 48 expressions
+    task = {**LISTOPS.task.model_dump(), "modulus": 2, "depths": [2], "digits": [4]}
+    few = LISTOPS.model_copy(update={"task": ListOps.model_validate(task)})
     rows = few.rows.model_copy(update={"test": 500})
     with pytest.raises(DataError, match="too few different inputs"):
         make("few", few.model_copy(update={"rows": rows}))
@@ -190,7 +146,12 @@ def test_cards_load_and_are_called_diagnostic(name: str) -> None:
     data = load_text(name, max_length=card.max_length)
     assert data.note == "diagnostic"
     test = data.test()
-    for split, part in (("train", data.train), ("validation", data.validation), ("test", test)):
+    parts: dict[Split, EncodedSplit] = {
+        "train": data.train,
+        "validation": data.validation,
+        "test": test,
+    }
+    for split, part in parts.items():
         assert len(part) == card.n_rows(split)
         assert part.tokens.max() < data.vocab_size
         assert part.tokens.min() >= 2
@@ -238,8 +199,8 @@ def _card(tmp_path: Path, old: str, new: str) -> Card:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"8", "9"]', '"8"]', "classes: task 'listops' has 10, not 9"),
-        ('name = "listops", depths', 'name = "lists", depths', "source"),
+        ('"2", "3"]', '"2"]', "classes: task 'listops' has 4, not 3"),
+        ('name = "listops", modulus', 'name = "lists", modulus', "source"),
         ('task = "single"', 'task = "pair"', "generated data are single texts"),
     ],
 )

@@ -20,7 +20,7 @@ from benchmarks.data.encoded import FullTexts
 from benchmarks.data.identity import data_hash
 from benchmarks.data.load import _cut, load_text
 from benchmarks.data.vocabulary import encode, pretrained_vocabulary
-from benchmarks.data.weights import WeightsCard, load_weights_card, vocabulary_card
+from benchmarks.data.weights import WeightsCard, holders, load_weights_card, vocabulary_card
 from benchmarks.data.weights_files import read_member, weights_available
 from benchmarks.errors import DataError, InvalidFileError, UsageError
 from benchmarks.planning.keys import artifact_key
@@ -123,7 +123,9 @@ def tiny_config(**changes: Any) -> BertConfig:
 def test_cards_are_valid_and_hold_together(name: str) -> None:
     card = WEIGHTS.get(name)
     assert card.sizes.d_model % card.sizes.n_heads == 0
-    assert vocabulary_card(card).vocabulary.path
+    if card.inputs == "text":
+        assert vocabulary_card(card).vocabulary
+    assert holders(card)[0] is card
     assert card.provenance
     assert card.licence.weights
 
@@ -131,7 +133,9 @@ def test_cards_are_valid_and_hold_together(name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"layout": "gpt"}, "layout: Input should be 'bert'"),
+        ({"layout": "gpt"}, "layout: Input should be 'bert', 'dinov2' or 'timm'"),
+        ({"layout": "dinov2"}, "card: layout 'dinov2' needs `sizes.patch_size`"),
+        ({"vocabulary": None}, "card: layout 'bert' needs `vocabulary`"),
         ({"colour": 1}, "colour: Extra inputs are not permitted"),
         ({"vocabulary": {"size": 3}}, "vocabulary: give either `path` or `of`"),
         ({"name": "other"}, "name: is 'other', but the file says 'tiny'"),
@@ -298,7 +302,9 @@ def test_weights_of_another_shape_name_the_tensor(tiny: WeightsCard) -> None:
 
 
 def test_the_card_says_beforehand_what_does_not_fit(tiny: WeightsCard) -> None:
-    sizes = {"depth": 1, "d_model": 8, "n_heads": 2, "head_dim": 4, "d_ff": 32}
+    sizes = {"inputs": "text", "depth": 1, "d_model": 8, "n_heads": 2, "head_dim": 4, "d_ff": 32}
     assert tiny.misfit(sizes, 6) is None
     assert tiny.misfit(sizes, 7) == "max_length = 7, but 'tiny' has 6 positions"
     assert tiny.misfit(sizes | {"head_dim": 8}, 6) == "head_dim = 8, but 'tiny' has 4"
+    of_images = tiny.misfit(sizes | {"inputs": "image"}, 6)
+    assert of_images == "the model reads images, but 'tiny' texts"

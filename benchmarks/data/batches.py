@@ -1,4 +1,4 @@
-"""Batches of inputs of like length, padded to the longest of the batch."""
+"""Batches: of texts of like length, padded to the longest of the batch; of images as they are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.data.identity import PAD
+from benchmarks.data.images import ImageSplit
 from benchmarks.data.load import EncodedSplit
+
+Split = EncodedSplit | ImageSplit
 
 POOL = 50
 """Batches that are sorted by length together in training."""
@@ -19,7 +22,7 @@ POOL = 50
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs of one step.
+    """Texts of one step.
 
     Attributes:
         input_ids: (batch, longest) int64.
@@ -38,10 +41,66 @@ class Batch:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What a text model takes."""
+        return self.input_ids, self.key_padding_mask, self.segment_ids
 
-def collate(split: EncodedSplit, indices: npt.ArrayLike) -> Batch:
-    """The inputs at these positions of the split, padded to the longest of them."""
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each input, padding excluded."""
+        return [int(n) for n in (~self.key_padding_mask).sum(dim=1)]
+
+
+@dataclass(frozen=True)
+class ImageBatch:
+    """Images of one step.
+
+    Attributes:
+        pixel_values: (batch, channels, side, side) float32, normalised.
+        labels: (batch,) int64.
+        row_ids: (batch,) int64.
+    """
+
+    pixel_values: Tensor
+    labels: Tensor
+    row_ids: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def inputs(self) -> tuple[Tensor]:
+        """What an image model takes."""
+        return (self.pixel_values,)
+
+    @property
+    def lengths(self) -> list[int]:
+        """Side of each image in pixels."""
+        return [self.pixel_values.shape[-1]] * len(self)
+
+
+AnyBatch = Batch | ImageBatch
+
+
+def collate(split: Split, indices: npt.ArrayLike) -> AnyBatch:
+    """The inputs at these positions of the split; texts are padded to the longest of them."""
     chosen = np.asarray(indices, np.int64)
+    return _images(split, chosen) if isinstance(split, ImageSplit) else _texts(split, chosen)
+
+
+def _images(split: ImageSplit, chosen: npt.NDArray[np.int64]) -> ImageBatch:
+    scale = (1 / (255 * split.std)).astype(np.float32)
+    shift = (split.mean / split.std).astype(np.float32)
+    pixels = split.pixels[chosen] * scale[:, None, None] - shift[:, None, None]
+    return ImageBatch(
+        pixel_values=torch.from_numpy(pixels),
+        labels=torch.from_numpy(split.labels[chosen]),
+        row_ids=torch.from_numpy(split.row_ids[chosen]),
+    )
+
+
+def _texts(split: EncodedSplit, chosen: npt.NDArray[np.int64]) -> Batch:
     lengths = split.lengths[chosen]
     positions = np.arange(lengths.max(initial=0))
     padding = positions >= lengths[:, None]
@@ -59,9 +118,7 @@ def collate(split: EncodedSplit, indices: npt.ArrayLike) -> Batch:
     )
 
 
-def train_batches(
-    split: EncodedSplit, batch_size: int, generator: torch.Generator
-) -> Iterator[Batch]:
+def train_batches(split: Split, batch_size: int, generator: torch.Generator) -> Iterator[AnyBatch]:
     """One epoch: every input once, in an order that the generator alone decides.
 
     Inputs are shuffled, sorted by length inside pools of `POOL` batches, cut into batches, and the
@@ -77,7 +134,7 @@ def train_batches(
         yield collate(split, groups[index])
 
 
-def eval_batches(split: EncodedSplit, batch_size: int) -> Iterator[Batch]:
+def eval_batches(split: Split, batch_size: int) -> Iterator[AnyBatch]:
     """Every input once, from the shortest to the longest; equal lengths in split order."""
     order = np.argsort(split.lengths, kind="stable")
     for start in range(0, len(order), batch_size):

@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from benchmarks.data.generated import GeneratedTask
+from benchmarks.data.image_reader import ImageReader
 from benchmarks.data.sources import (
     GeneratedSource,
     HubSource,
@@ -130,18 +131,21 @@ class Card(Strict):
     schema_version: Literal[1] = Field(alias="schema")
     name: Name
     title: str
-    task: Literal["single", "pair"]
+    task: Literal["single", "pair", "image"]
     classes: tuple[str, ...] = Field(min_length=2, description="in label order")
     licence: Licence
     source: PackageSource | GeneratedSource | GeneratedTask | HubSource | ParquetSource = Field(
         discriminator="kind"
     )
     reader: Reader | None = None
+    images: ImageReader | None = Field(default=None, description="of images, instead of `reader`")
     splits: SplitRule | None = None
     counts: Counts | None = None
     lengths: Lengths | None = None
     max_length: int | None = Field(
-        default=None, ge=1, description="tokens that a run should keep of an input; a hint"
+        default=None,
+        ge=1,
+        description="tokens that a run should keep of a text, or side of an image in pixels; a hint",
     )
     stand_in_for: tuple[str, ...] = Field(
         default=(), description="paper data sets that this one is a stand-in for"
@@ -149,7 +153,7 @@ class Card(Strict):
     partial: str = Field(default="", description="what is missing of the original; empty: nothing")
     ratings: Ratings | None = None
     texts_may_be_shown: bool = Field(
-        default=False, description="the licence allows single texts in committed reports"
+        default=False, description="the licence allows single texts or images in committed reports"
     )
     notes: tuple[str, ...] = ()
     yardsticks: tuple[Yardstick, ...] = ()
@@ -220,6 +224,16 @@ class Card(Strict):
         return counts.get(split, 0)
 
     @property
+    def is_image(self) -> bool:
+        """Whether its inputs are images."""
+        return self.task == "image"
+
+    @property
+    def channels(self) -> int:
+        """Of its images: 1 or 3; 0 for texts."""
+        return self.images.channels if self.images else 0
+
+    @property
     def n_parts(self) -> int:
         """Texts per input: 1 or 2."""
         return 2 if self.task == "pair" else 1
@@ -228,22 +242,22 @@ class Card(Strict):
     def _fits_together(self) -> Self:
         if len(set(self.classes)) != len(self.classes):
             raise ValueError("classes: a class is named twice")
+        if self.is_image != (self.images is not None):
+            raise ValueError("images: task 'image' needs this table, and only it has one")
         if isinstance(self.source, GeneratedSource | GeneratedTask):
-            if self.reader or self.splits or self.counts or self.task == "pair":
-                raise ValueError(
-                    "source.kind: generated data are single texts without reader, splits and counts"
-                )
-            if isinstance(self.source, GeneratedTask):
-                _check_task(self.source, self.classes)
+            _check_generated(self)
             return self
-        if not (self.reader and self.splits):
-            raise ValueError("real data need the tables reader and splits")
+        if not ((self.images if self.is_image else self.reader) and self.splits):
+            table = "images" if self.is_image else "reader"
+            raise ValueError(f"real data need the tables {table} and splits")
         if (self.counts is None) != isinstance(self.source, HubSource):
             raise ValueError(
                 "a packaged data set needs the table counts; a hub set's come from its lock"
             )
-        _check_columns(self)
-        _check_labels(self.reader, self.classes)
+        if self.is_image:
+            _check_images(self)
+        else:
+            _check_columns(self)
         parts = [part.name for part in self.source.parts]
         if len(set(parts)) != len(parts):
             raise ValueError("source.parts: a part is named twice")
@@ -253,10 +267,45 @@ class Card(Strict):
         return self
 
 
-def _check_task(source: GeneratedTask, classes: tuple[str, ...]) -> None:
-    needed = source.task.n_classes
-    if len(classes) != needed:
-        raise ValueError(f"classes: task '{source.task.name}' has {needed}, not {len(classes)}")
+def _check_generated(card: Card) -> None:
+    source = card.source
+    if card.reader or card.splits or card.counts or card.task == "pair":
+        raise ValueError(
+            "source.kind: generated data are single texts or images without reader, splits and counts"
+        )
+    if isinstance(source, GeneratedTask):
+        needed = source.task.n_classes
+        if card.is_image:
+            raise ValueError("task: a diagnostic is made of single texts")
+        if len(card.classes) != needed:
+            raise ValueError(
+                f"classes: task '{source.task.name}' has {needed}, not {len(card.classes)}"
+            )
+    elif isinstance(source, GeneratedSource):
+        if card.is_image == (source.vocabulary is not None):
+            raise ValueError("source.vocabulary: random tokens need one, random images have none")
+        if card.images and card.images.format != "generated":
+            raise ValueError("images.format: of generated images it is 'generated'")
+
+
+FORMATS = {
+    PackageSource: ("csv",),
+    HubSource: ("parquet",),
+    ParquetSource: ("parquet", "idx", "folders"),
+}
+"""Forms in which images come from each kind of source."""
+
+
+def _check_images(card: Card) -> None:
+    assert card.images is not None  # noqa: S101 - the caller has looked
+    if card.reader is not None or card.ratings is not None:
+        raise ValueError("reader, ratings: are for texts; of images the table is `images`")
+    known = FORMATS[type(card.source)]
+    if card.images.format not in known:
+        raise ValueError(
+            f"images.format: from this kind of source images come as {' or '.join(known)}, "
+            f"not '{card.images.format}'"
+        )
 
 
 def _check_columns(card: Card) -> None:
@@ -278,6 +327,7 @@ def _check_columns(card: Card) -> None:
     if not all(isinstance(column, kind) for column in (reader.label, *reader.text)):
         what = "names" if named else "numbers"
         raise ValueError(f"reader.label, reader.text: columns of '{reader.format}' are {what}")
+    _check_labels(reader, card.classes)
 
 
 def _check_labels(reader: Reader, classes: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ import sys
 
 from benchmarks.data.card import find_card
 from benchmarks.data.fetch import data_path
-from benchmarks.data.readers import read_rows
+from benchmarks.data.rows import read_any_rows
 from benchmarks.data.splits import compute_splits, write_splits
 from benchmarks.errors import FrugalbenchError
 
@@ -18,7 +18,7 @@ def main(names: list[str]) -> None:
     """
     for name in names:
         card = find_card(name)
-        splits = compute_splits(card, read_rows(card, data_path(card)))
+        splits = compute_splits(card, read_any_rows(card, data_path(card)))
         if not card.computes_splits:
             write_splits(splits, card.splits_file)
         counts = {key: len(ids) for key, ids in vars(splits).items()}

@@ -7,7 +7,7 @@ from typing import Literal
 
 from benchmarks.data.card import Card
 from benchmarks.data.packages import fetch_package, fetched_package, is_fetched
-from benchmarks.data.sources import HubSource, PackageSource, ParquetSource
+from benchmarks.data.sources import HubSource, PackageSource, ParquetFile, ParquetSource
 from benchmarks.errors import DataError
 from benchmarks.running.files import sha256_of
 
@@ -30,7 +30,7 @@ def is_available(card: Card) -> bool:
     if isinstance(source, PackageSource):
         return is_fetched(source)
     if isinstance(source, ParquetSource):
-        return all((source.folder / f.path).is_file() for p in source.parts for f in p.files)
+        return all((source.folder / f.path).exists() for p in source.parts for f in p.files)
     return not isinstance(source, HubSource)
 
 
@@ -89,17 +89,32 @@ def _intact(card: Card, source: ParquetSource) -> Path:
     for part in source.parts:
         for file in part.files:
             path = source.folder / file.path
-            if not path.is_file():
+            if not path.exists():
                 raise DataError(
                     f"data set '{card.run_name}': {file.path} is missing in {source.folder}; {remedy}"
                 )
-            found = sha256_of(path)
+            found = _look(card, path, file)
             if found != file.sha256:
                 raise DataError(
                     f"data set '{card.run_name}': {path} was altered: its sha256 is {found}, the "
                     f"{'lock' if hub else 'manifest'} says {file.sha256}; {remedy}"
                 )
     return source.folder
+
+
+def _look(card: Card, path: Path, file: ParquetFile) -> str:
+    """SHA-256 of a file, or of a folder of images; how many these are is looked at first."""
+    if not path.is_dir():
+        return sha256_of(path)
+    from benchmarks.data.image_files import listing
+
+    found, n = listing(path)
+    if n != file.rows:
+        raise DataError(
+            f"data set '{card.run_name}': {path} holds {n:,} images, the manifest says "
+            f"{file.rows:,}; the sha256 of its list is {found}"
+        )
+    return found
 
 
 def _package(card: Card) -> PackageSource:

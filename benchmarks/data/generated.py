@@ -2,49 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from itertools import product
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from benchmarks.data.diagnostics.listops import SIGNS, SUMMANDS
+from benchmarks.data.diagnostics.shapes import count
 from benchmarks.data.sources import Strict
 
 SPECIAL = 3
 """The first token ids are those of texts: padding, unknown, separator."""
 
 Depth = Annotated[int, Field(ge=1, le=12)]
+MOST_DIGITS = 32
+"""Of an expression: beyond, there are more shapes than a choice can be made of."""
 
 
 class ListOps(Strict):
-    """Nested list operations (`benchmarks.data.diagnostics.listops`); depth and width are the dial."""
+    """Nested list operations (`benchmarks.data.diagnostics.listops`); depth and digits are the dials."""
+
+    dials: ClassVar[tuple[str, ...]] = ("depth", "digits")
 
     name: Literal["listops"]
+    modulus: int = Field(ge=2, le=10, description="digits are below it; sums are modulo it")
     depths: tuple[Depth, ...] = Field(
         min_length=1, description="how deep operators are nested; each is as likely"
     )
-    most_arguments: int = Field(ge=2, le=10, description="of an operator; it has at least two")
+    digits: tuple[Annotated[int, Field(ge=2, le=MOST_DIGITS)], ...] = Field(
+        min_length=1, description="length of an input in digits; each is as likely at every depth"
+    )
+    most_arguments: int = Field(ge=2, le=5, description="of an operator over operators")
 
     @property
     def n_classes(self) -> int:
         """The digits."""
-        return 10
+        return self.modulus
 
     @property
     def vocab_size(self) -> int:
-        """Special tokens, digits, four operators, closing bracket."""
-        return SPECIAL + 15
+        """Special tokens, operators and closing bracket, digits."""
+        return SPECIAL + len(SIGNS) + self.modulus
 
     @property
     def longest(self) -> int:
-        """Most tokens that an input can have."""
-        shallow = self.most_arguments + 2
-        length = shallow
-        for _ in range(max(self.depths) - 1):
-            length += 2 + (self.most_arguments - 1) * shallow
-        return length
+        """No input has more tokens: there are fewer operators over operators than sums."""
+        sums = max(self.digits) // SUMMANDS
+        return (SUMMANDS + 2) * sums + 2 * (sums - 1)
+
+    @model_validator(mode="after")
+    def _can_be_made(self) -> Self:
+        for depth, digits in product(self.depths, self.digits):
+            possible = [
+                n
+                for n in range(SUMMANDS, MOST_DIGITS + 1, SUMMANDS)
+                if count(self.most_arguments, depth, n // SUMMANDS)
+            ]
+            if digits not in possible:
+                nearest = sorted(sorted(possible, key=lambda n: abs(n - digits))[:3])
+                told = ", ".join(map(str, nearest)) or f"none up to {MOST_DIGITS}"
+                raise ValueError(
+                    f"digits: no expression of depth {depth} has {digits}, two a sum; nearest "
+                    f"that one has: {told}"
+                )
+        return self
 
 
 class Recall(Strict):
     """Multi-query recall (`benchmarks.data.diagnostics.mqar`); the number of pairs is the dial."""
+
+    dials: ClassVar[tuple[str, ...]] = ("pairs",)
 
     name: Literal["mqar"]
     pairs: tuple[Annotated[int, Field(ge=2, le=1024)], ...] = Field(

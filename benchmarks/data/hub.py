@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from benchmarks.data.card import Card, Counts
+from benchmarks.data.hub_errors import hub_errors
 from benchmarks.data.locks import (
     Lock,
     as_locked,
@@ -17,10 +18,10 @@ from benchmarks.data.locks import (
     write_lock,
 )
 from benchmarks.data.parquet import count_rows
-from benchmarks.data.readers import read_rows
+from benchmarks.data.rows import read_any_rows
 from benchmarks.data.sources import HubSource, ParquetFile, ParquetPart, ParquetSource
 from benchmarks.data.splits import compute_splits, write_splits
-from benchmarks.errors import DataError, FrugalbenchError
+from benchmarks.errors import DataError
 from benchmarks.paths import cache_dir
 from benchmarks.running.files import sha256_of, storage_errors
 
@@ -80,7 +81,7 @@ def _first(card: Card, source: HubSource) -> Path:
     )
     target = writable_folder(card)
     locked = as_locked(card, lock, target)
-    rows = read_rows(locked, folder)
+    rows = read_any_rows(locked, folder)
     splits = compute_splits(locked, rows)
     counts = Counts(**{name: len(row_ids) for name, row_ids in vars(splits).items()})
     write_splits(splits, locked.splits_file)
@@ -130,50 +131,10 @@ def _look(folder: Path, name: str) -> ParquetFile:
     return ParquetFile(path=name, sha256=sha256_of(path), rows=count_rows(path))
 
 
-@contextlib.contextmanager
-def _hub_errors(card: Card, repo: str) -> Iterator[None]:
-    """Turns whatever the hub's client raises into one message that says what to do."""
-    from huggingface_hub.errors import (
-        EntryNotFoundError,
-        GatedRepoError,
-        LocalEntryNotFoundError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
-    again = f"run `frugalbench fetch {card.name}` again"
-    try:
-        yield
-    except FrugalbenchError:
-        raise
-    except GatedRepoError as error:
-        raise DataError(
-            f"data set '{card.name}': {repo} is gated. Accept its terms at "
-            f"https://huggingface.co/datasets/{repo}, log in with `hf auth login` (or set HF_TOKEN), "
-            f"then {again}."
-        ) from error
-    except (RepositoryNotFoundError, RevisionNotFoundError, EntryNotFoundError) as error:
-        if not isinstance(error, LocalEntryNotFoundError):
-            raise DataError(
-                f"data set '{card.name}': the hub has no {repo}, or not the file or revision asked "
-                f"for ({_first_line(error)}). If it is private, log in with `hf auth login`, then "
-                f"{again}."
-            ) from error
-        raise _unreachable(card, repo, error) from error
-    except Exception as error:  # the client's transport errors share no base
-        raise _unreachable(card, repo, error) from error
-
-
-def _unreachable(card: Card, repo: str, error: Exception) -> DataError:
-    return DataError(
-        f"data set '{card.name}': {repo} is not here, and the hub cannot be reached "
-        f"({_first_line(error)}). Go online (and unset HF_HUB_OFFLINE), then run `frugalbench fetch "
-        f"{card.name}`; or name a local mirror by --data or FRUGALBENCH_DATA (docs/adding.md)."
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _hub_errors(card: Card, repo: str) -> AbstractContextManager[None]:
+    otherwise = "name a local mirror by --data or FRUGALBENCH_DATA (docs/adding.md)"
+    whose = f"data set '{card.name}'"
+    return hub_errors(whose, card.name, repo, place="datasets/", otherwise=otherwise)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -31,7 +31,7 @@ the hashes of older cards stay."""
 SPLIT_RULE = 1
 """Moves when `benchmarks.data.splits` gives other row ids; counts where no row ids are committed."""
 
-GENERATORS = {"listops": 1, "mqar": 1}
+GENERATORS = {"listops": 2, "mqar": 1}
 """Moves when the generator of a diagnostic gives other inputs; the code itself is in no key."""
 
 PAD, UNK, SEP = 0, 1, 2
@@ -45,10 +45,14 @@ PIECES: dict[str, Any] = {
 """The same for texts in a pretrained vocabulary, beside the package that it lies in."""
 
 
+PIXELS: dict[str, Any] = {"square": "centre crop", "resize": "bicubic", "version": 1}
+"""How images become pixels of one size (`benchmarks.data.pixels`), in place of an encoding."""
+
+
 def data_hash(
     name: str, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
 ) -> str:
-    """Identity of a data set as `load_text` with the same arguments would give it.
+    """Identity of a data set as `load_data` with the same arguments would give it.
 
     Raises:
         UsageError: no such card, or no such weights to take the vocabulary of.
@@ -66,12 +70,12 @@ def data_hash(
 def card_hash(
     card: Card, *, max_length: int, train_fraction: float, vocabulary: str | None = None
 ) -> str:
-    """Identity of a card's data: all that can change a token or a label, and not its prose."""
+    """Identity of a card's data: all that can change a token, pixel or label, and not its prose."""
     return digest([encoding_key(card, train_fraction, vocabulary), max_length], length=16)
 
 
 def encoding_key(card: Card, train_fraction: float, vocabulary: str | None = None) -> str:
-    """Identity of the encoded texts before truncation."""
+    """Identity of the encoded texts before truncation, or of the images before they are resized."""
     declared = card.model_dump(
         include={"name", "task", "classes", "source", "reader", "splits"},
         exclude={"source": {"size_mb", "folder"}},
@@ -83,6 +87,8 @@ def encoding_key(card: Card, train_fraction: float, vocabulary: str | None = Non
                 for key, value in declared[table].items()
                 if key not in options or value != options[key]
             }
+    if card.images is not None:
+        declared["images"] = card.images.model_dump()
     row_ids: str | int | None = None
     if isinstance(card.source, GeneratedTask):
         row_ids = GENERATORS[card.source.task.name]
@@ -95,10 +101,15 @@ def encoding_key(card: Card, train_fraction: float, vocabulary: str | None = Non
                 f"`python -m benchmarks.data.commit_splits {card.name}` writes them"
             )
         row_ids = sha256_of(card.splits_file)
-    encoding = ENCODING if vocabulary is None else _pieces(vocabulary)
-    return digest([declared, row_ids, encoding, train_fraction], length=32)
+    return digest([declared, row_ids, _encoding(card, vocabulary), train_fraction], length=32)
+
+
+def _encoding(card: Card, vocabulary: str | None) -> dict[str, Any]:
+    if card.is_image:
+        return PIXELS
+    return ENCODING if vocabulary is None else _pieces(vocabulary)
 
 
 def _pieces(weights: str) -> dict[str, Any]:
     holder = vocabulary_card(find_weights(weights))
-    return {**PIECES, "package": holder.source.sha256, "path": holder.vocabulary.path}
+    return {**PIECES, "package": holder.source.sha256, "path": holder.pieces.path}

@@ -15,6 +15,7 @@ from benchmarks.data.encoded import SPLITS, EncodedCache, FullTexts
 from benchmarks.data.fetch import data_path
 from benchmarks.data.generated import GeneratedTask
 from benchmarks.data.identity import ENCODING, card_hash
+from benchmarks.data.image_data import ImageData, load_card_images
 from benchmarks.data.sources import GeneratedSource
 from benchmarks.data.splits import nested_subset
 from benchmarks.data.weights import find_weights
@@ -108,6 +109,33 @@ class TextData:
         return self._test
 
 
+AnyData = TextData | ImageData
+
+
+def load_data(
+    name: str, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
+) -> AnyData:
+    """Loads a data set of texts or images by the name of its card.
+
+    Args:
+        name: of the card.
+        max_length: of texts, tokens kept of each; of images, their side in pixels.
+        train_fraction: share in (0, 1] of each label's training rows.
+        vocabulary: name of the pretrained weights whose vocabulary texts are read in; images have
+            none, and it changes nothing for them.
+
+    Raises:
+        UsageError: no such card.
+        DataError: as `load_text` and `load_card_images`.
+    """
+    card = find_card(name)
+    if card.is_image:
+        return load_card_images(card, image_size=max_length, train_fraction=train_fraction)
+    return load_card_text(
+        card, max_length=max_length, train_fraction=train_fraction, vocabulary=vocabulary
+    )
+
+
 def load_text(
     name: str, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
 ) -> TextData:
@@ -137,6 +165,8 @@ def load_card_text(
     card: Card, *, max_length: int, train_fraction: float = 1.0, vocabulary: str | None = None
 ) -> TextData:
     """`load_text` for a card in hand."""
+    if card.is_image:
+        raise DataError(f"data set '{card.name}' holds images, not texts")
     # a text each, and around them [CLS] and [SEP]
     shortest = (3 if card.task == "pair" else 1) + (0 if vocabulary is None else 2)
     if max_length < shortest:
@@ -162,13 +192,13 @@ def load_card_text(
         "note": "; ".join(note for note in notes if note),
     }
     if isinstance(card.source, GeneratedSource):
-        source = card.source
+        size = card.source.vocabulary
         if vocabulary is not None:
-            size = find_weights(vocabulary).vocabulary.size
-            source = source.model_copy(update={"vocabulary": size})
-        everything = _random_tokens(card.name, source, len(card.classes), max_length)
+            size = find_weights(vocabulary).pieces.size
+        assert size is not None  # noqa: S101 - the card has made sure
+        everything = _random_tokens(card, card.source.inputs, size, max_length)
         return TextData(
-            vocab_size=source.vocabulary,
+            vocab_size=size,
             train=replace(everything.take([]), name="train"),
             validation=replace(everything.take([]), name="validation"),
             _test=everything,
@@ -276,20 +306,17 @@ def _task_splits(name: str, source: GeneratedTask, fraction: float) -> dict[str,
     return splits
 
 
-def _random_tokens(
-    name: str, source: GeneratedSource, n_classes: int, max_length: int
-) -> EncodedSplit:
+def _random_tokens(card: Card, n: int, vocabulary: int, max_length: int) -> EncodedSplit:
     """Every input is exactly `max_length` ordinary tokens; the same bytes on every machine."""
-    n = source.inputs
     # a hash stream, not a random generator: its values can never change with a library
-    stream = hashlib.shake_256(name.encode()).digest(4 * n * max_length)
+    stream = hashlib.shake_256(card.name.encode()).digest(4 * n * max_length)
     special = len(ENCODING["special"])
-    tokens = np.frombuffer(stream, "<u4") % (source.vocabulary - special) + special
+    tokens = np.frombuffer(stream, "<u4") % (vocabulary - special) + special
     return EncodedSplit(
         name="generated",
         row_ids=np.arange(n, dtype=np.int64),
         tokens=tokens.astype(np.int32),
         segments=None,
         offsets=np.arange(n + 1, dtype=np.int64) * max_length,
-        labels=np.arange(n, dtype=np.int64) % n_classes,
+        labels=np.arange(n, dtype=np.int64) % len(card.classes),
     )

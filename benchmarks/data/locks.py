@@ -104,9 +104,8 @@ def hub_folder(card: Card, revision: str) -> Path:
 
 def rests_on(card: Card) -> str:
     """Hash of what a lock's row ids depend on, beside the files."""
-    return digest(
-        card.model_dump(include={"task", "classes", "source", "reader", "splits"}), length=16
-    )
+    tables = {"task", "classes", "source", "reader", "splits", *(["images"] * card.is_image)}
+    return digest(card.model_dump(include=tables), length=16)
 
 
 def _folders(card: Card) -> tuple[Path, Path]:

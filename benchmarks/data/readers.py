@@ -34,6 +34,10 @@ class Rows:
     parts: dict[str, range]
     n_unlabelled: int = 0
 
+    def same(self, row: int) -> tuple[str, ...]:
+        """What is equal for rows with the same text, or the same two texts."""
+        return tuple(sorted(" ".join(text.lower().split()) for text in self.texts[row]))
+
 
 def read_rows(card: Card, path: Path) -> Rows:
     """Reads every part of a data set.

@@ -58,11 +58,13 @@ class PackageSource(Strict):
 
 
 class GeneratedSource(Strict):
-    """Inputs made by this program: random tokens, each input exactly as long as it may be."""
+    """Inputs made by this program: random tokens or pixels, each input as long as it may be."""
 
     kind: Literal["generated"]
     inputs: int = Field(gt=0)
-    vocabulary: int = Field(gt=3, description="token ids, special ones included")
+    vocabulary: int | None = Field(
+        default=None, gt=3, description="token ids, special ones included; images have none"
+    )
 
 
 class HubPart(Strict):
@@ -86,10 +88,13 @@ class HubSource(Strict):
 
 
 class ParquetFile(Strict):
-    """One file, as it was when it was looked at."""
+    """One file, as it was when it was looked at; or a folder of image files."""
 
     path: Inside
-    sha256: Sha256
+    sha256: Sha256 = Field(
+        description="of the file; of a folder, that of the sizes and names in it "
+        "(`benchmarks.data.image_files.listing`)"
+    )
     rows: int = Field(gt=0)
 
 
@@ -103,7 +108,8 @@ class ParquetPart(Strict):
 class ParquetSource(Strict):
     """Files in hand: the downloaded ones of a hub set, or those of a local mirror.
 
-    No card says this; a hub card becomes it by its lock or by a mirror's manifest.
+    No card says this; a hub card becomes it by its lock or by a mirror's manifest. They are Parquet
+    files, but for a mirror's idx files and folders of images.
     """
 
     kind: Literal["parquet"]

@@ -2,12 +2,14 @@
 
 The rule, in this order:
 
+(An image set follows the same rule; for "text" read "image".)
+
 0. If the card says `unique`: of the training part's rows with one text only the first is kept.
 1. An official split is the part of that name, and is kept whole.
 2. A test split given as a share is the last share of each label's rows in the training part.
 3. From what remains for training, a row is dropped if its text occurs in the test split. Two texts
    are the same if they are equal once lower-cased and with white space collapsed; a pair is also
-   the same as its swapped self.
+   the same as its swapped self. Two images are the same if their pixels are, in their own size.
 4. A validation split given as a share is the last share of each label's remaining rows.
 5. From what remains, a row is dropped if its text occurs in the validation split.
 
@@ -23,18 +25,32 @@ import hashlib
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from benchmarks.data.card import Card
-from benchmarks.data.readers import Rows
 from benchmarks.errors import DataError, InvalidFileError
 from benchmarks.running.files import write_atomically
 
 _STORED = ("train", "validation", "test", "dropped")
 SplitName = Literal["train", "validation", "test"]
+
+
+class AnyRows(Protocol):
+    """Rows as far as a rule looks at them."""
+
+    @property
+    def labels(self) -> Sequence[int]:
+        """Index into the card's classes, of each row."""
+
+    @property
+    def parts(self) -> Mapping[str, range]:
+        """For each part, its row ids."""
+
+    def same(self, row: int) -> Hashable:
+        """What is equal for rows with the same content."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class Splits:
     dropped: tuple[int, ...]
 
 
-def compute_splits(card: Card, rows: Rows) -> Splits:
+def compute_splits(card: Card, rows: AnyRows) -> Splits:
     """Applies the card's rule (see the module's text)."""
     rule = card.splits
     if rule is None:
@@ -70,7 +86,7 @@ def compute_splits(card: Card, rows: Rows) -> Splits:
     return Splits(tuple(pool), tuple(validation), tuple(test), tuple(dropped))
 
 
-def splits_of(card: Card, rows: Rows) -> Splits:
+def splits_of(card: Card, rows: AnyRows) -> Splits:
     """The row ids that a loader uses: the committed or locked ones, or a mirror's computed ones.
 
     Raises:
@@ -199,22 +215,20 @@ def _cut(row_ids: list[int], labels: Sequence[int], share: float) -> tuple[list[
     return [row for row in row_ids if row not in cut], sorted(cut)
 
 
-def _first_of_each(row_ids: list[int], rows: Rows) -> tuple[list[int], list[int]]:
+def _first_of_each(row_ids: list[int], rows: AnyRows) -> tuple[list[int], list[int]]:
     """(kept, dropped): of the rows with one text the first is kept."""
-    first: dict[tuple[str, ...], int] = {}
+    first: dict[Hashable, int] = {}
     for row in row_ids:
-        first.setdefault(_same(rows.texts[row]), row)
+        first.setdefault(rows.same(row), row)
     kept = set(first.values())
     return sorted(kept), [row for row in row_ids if row not in kept]
 
 
-def _without(row_ids: list[int], others: Iterable[int], rows: Rows) -> tuple[list[int], list[int]]:
+def _without(
+    row_ids: list[int], others: Iterable[int], rows: AnyRows
+) -> tuple[list[int], list[int]]:
     """(kept, dropped): rows are dropped whose text is that of one of `others`."""
-    taken = {_same(rows.texts[row]) for row in others}
-    dropped = [row for row in row_ids if _same(rows.texts[row]) in taken]
+    taken = {rows.same(row) for row in others}
+    dropped = [row for row in row_ids if rows.same(row) in taken]
     gone = set(dropped)
     return [row for row in row_ids if row not in gone], dropped
-
-
-def _same(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(sorted(" ".join(text.lower().split()) for text in texts))

@@ -55,14 +55,13 @@ def pretrained_vocabulary(weights: str) -> Tokenizer:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     card = vocabulary_card(find_weights(weights))
-    pieces = read_member(card, card.vocabulary.path or "").decode("utf-8").split("\n")
+    pieces = read_member(card, card.pieces.path or "").decode("utf-8").split("\n")
     ids = {piece.rstrip("\r"): index for index, piece in enumerate(pieces) if piece}
     absent = [token for token in PIECES["special"] if token not in ids]
-    if len(ids) != card.vocabulary.size or absent or ids[PIECES["special"][PAD]] != PAD:
+    if len(ids) != card.pieces.size or absent or ids[PIECES["special"][PAD]] != PAD:
         raise DataError(
-            f"weights '{card.name}': {card.vocabulary.path} has {len(ids)} different pieces, the "
-            f"card says {card.vocabulary.size}"
-            + (f"; it lacks {', '.join(absent)}" if absent else "")
+            f"weights '{card.name}': {card.pieces.path} has {len(ids)} different pieces, the "
+            f"card says {card.pieces.size}" + (f"; it lacks {', '.join(absent)}" if absent else "")
         )
     tokenizer = Tokenizer(models.WordPiece(ids, unk_token=PIECES["special"][UNK]))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=PIECES["lower_case"])

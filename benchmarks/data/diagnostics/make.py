@@ -77,11 +77,9 @@ def make(name: str, source: GeneratedTask) -> dict[Split, Made]:
 def draws(name: str, source: GeneratedTask, split: Split, index: int) -> Iterator[Example]:
     """What one row could be, in the order in which it is tried."""
     stream = Stream(f"{name}:{split}:{index}")
-    while True:
-        if isinstance(source.task, ListOps):
-            yield _listops(source.task, stream)
-        else:
-            yield _mqar(source.task, stream)
+    if isinstance(source.task, ListOps):
+        return _listops(source.task, stream)
+    return _mqar(source.task, stream)
 
 
 def _new(
@@ -96,14 +94,31 @@ def _new(
     )
 
 
-def _listops(task: ListOps, stream: Stream) -> Example:
-    depth = stream.choice(task.depths)
-    made = listops.expression(stream, depth, task.most_arguments)
-    tokens = tuple(SPECIAL + listops.TOKENS.index(token) for token in made.tokens)
-    return Example(tokens, made.value, {"depth": depth, "operations": made.operations})
+def _listops(task: ListOps, stream: Stream) -> Iterator[Example]:
+    depth, digits = stream.choice(task.depths), stream.choice(task.digits)
+    # kept for all draws: were class and operators drawn anew where an input is taken, the classes that
+    # few expressions have would become rarer, and operators would tell of the class
+    plan = listops.plan(
+        stream,
+        modulus=task.modulus,
+        most_arguments=task.most_arguments,
+        depth=depth,
+        digits=digits,
+    )
+    ids = {token: SPECIAL + place for place, token in enumerate(listops.tokens(task.modulus))}
+    operations = listops.outer_operators(plan.shape) + digits // listops.SUMMANDS
+    difficulty = {"depth": depth, "digits": digits, "operations": operations}
+    while True:
+        written = listops.expression(stream, plan)
+        yield Example(tuple(ids[token] for token in written), plan.value, difficulty)
 
 
-def _mqar(task: Recall, stream: Stream) -> Example:
+def _mqar(task: Recall, stream: Stream) -> Iterator[Example]:
+    while True:
+        yield _recall(task, stream)
+
+
+def _recall(task: Recall, stream: Stream) -> Example:
     pairs = stream.choice(task.pairs)
     made = mqar.recall(
         stream, pairs=pairs, queries=task.queries, n_keys=task.keys, n_values=task.values
