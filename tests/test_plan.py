@@ -50,9 +50,10 @@ def test_a_first_stage_alone_makes_a_complete_single_seed_report(empty: Plan) ->
     first = [m for m in empty.wanted if m.planned.stage == 0]
     assert {m.point.seed for m in first} == {0}
     assert {m.meter.name for m in first} == {
-        "training", "accuracy", "flops", "memory", "latency", "carbon",
+        "training", "accuracy", "flops", "memory", "latency", "carbon", "sparsity", "deletion",
     }  # fmt: skip
-    labels = {m.point.label for m in empty.wanted if m.planned.sweep == "main"}
+    sweeps = {"main", "s2s-teacher", "s2s-layers", "s2s-groups"}
+    labels = {m.point.label for m in empty.wanted if m.planned.sweep in sweeps}
     assert {m.point.label for m in first} == labels
 
 
@@ -88,6 +89,18 @@ def test_only_keeps_what_it_names_and_the_sources_it_needs(tmp_path: Path) -> No
     assert {m.point.label for m in plan.wanted} == {"fewer-heads"}
     trained = {t.point.label for t in plan.point_tasks}
     assert trained == {"fewer-heads", "budget-low", "dense"}  # its source, and its timed baseline
+
+
+def test_a_point_goes_by_every_sweep_it_stands_in(tmp_path: Path) -> None:
+    suite = load_suite("ablations")
+    planned = {
+        m.planned.point.point_id: m.planned for m in make_plan(suite, RecordStore(tmp_path)).wanted
+    }
+    shared = [p for p in planned.values() if {u.sweep for u in p.uses} == {"rounding", "starts"}]
+    assert {p.point.seed for p in shared} == {0, 1, 2}  # the usual start, and floor
+    for sweep in ("rounding", "starts"):
+        found = make_plan(suite, RecordStore(tmp_path), only=[sweep])
+        assert {p.point.point_id for p in shared} <= {m.point.point_id for m in found.wanted}
 
 
 def test_a_point_that_shares_weights_costs_no_training(empty: Plan) -> None:

@@ -119,6 +119,7 @@ def make_split(name: str, n: int, seed: int) -> EncodedSplit:
 def make_data(n_train: int = 100) -> TextData:
     data = SimpleNamespace(
         card=SimpleNamespace(name="made-up"),
+        classes=("low", "high"),
         train=make_split("train", n_train, 0),
         validation=make_split("validation", 40, 1),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.planning.declared import LARGEST
-from models.config import EncoderConfig
+from models.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Draft:
         train_fraction: share of the training split used.
     """
 
-    config: type[EncoderConfig]
+    config: type[ModelConfig]
     params: Mapping[str, Any]
     recipe: Mapping[str, Any]
     max_length: int
@@ -60,7 +60,7 @@ class Axis:
     fields: tuple[str, ...] = ()
     training: bool = False
 
-    def applies(self, config: type[EncoderConfig]) -> bool:
+    def applies(self, config: type[ModelConfig]) -> bool:
         """Whether `config` has every model field that this axis sets."""
         return set(self.fields) <= set(config.declarable())
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from benchmarks.canonical import canonical_json
+from benchmarks.catalog import MODELS
 from benchmarks.training.recipe import Recipe
-from models.config import EncoderConfig
+from models.config import ModelConfig, TrainedSummary
+from models.distillation import require_fit
+
+if TYPE_CHECKING:
+    from benchmarks.planning.points import Point
 
 LARGEST = 2**20
 """Largest whole number that a suite may give: beyond it, no model fits any machine."""
+MOST_SAMPLES = 2**40
+"""The same for the field `samples`: inputs seen in a training take time, but no memory."""
 LARGEST_SEED = 2**32 - 1
 """Largest seed: every random generator here takes it."""
 DEEPEST = 1024
@@ -33,8 +40,9 @@ def checked(owner: type[Any], name: str, value: Any) -> Any:
         text = canonical_json(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {value!r} is no plain value") from error
-    if isinstance(value, int) and abs(value) > LARGEST:
-        raise ValueError(f"{name}: {value} is beyond {LARGEST}, the largest number allowed here")
+    largest = MOST_SAMPLES if name == "samples" else LARGEST
+    if isinstance(value, int) and abs(value) > largest:
+        raise ValueError(f"{name}: {value} is beyond {largest}, the largest number allowed here")
     try:
         return _adapter(owner, name).validate_json(text, strict=True)
     except ValidationError as error:
@@ -47,7 +55,7 @@ def _adapter(owner: type[Any], name: str) -> TypeAdapter[Any]:
     return _ADAPTERS[owner, name]
 
 
-def declared_params(config: type[EncoderConfig], values: Mapping[str, Any]) -> dict[str, Any]:
+def declared_params(config: type[ModelConfig], values: Mapping[str, Any]) -> dict[str, Any]:
     """The values that differ from the model's defaults, tuples as lists, in sorted order.
 
     Raises:
@@ -80,8 +88,8 @@ def _differing(
 
 
 def configuration(
-    config: type[EncoderConfig], params: Mapping[str, Any], max_length: int
-) -> EncoderConfig:
+    config: type[ModelConfig], params: Mapping[str, Any], max_length: int
+) -> ModelConfig:
     """The model's configuration before its data set and its source are known.
 
     Raises:
@@ -91,3 +99,20 @@ def configuration(
     if values.get("depth", 0) > DEEPEST:
         raise ValueError(f"depth must be at most {DEEPEST}, not {values['depth']}")
     return config(**values, max_length=max_length)
+
+
+def configuration_of(point: Point) -> ModelConfig:
+    """A point's configuration before its data set is known; a student's as it is on its teacher.
+
+    Raises:
+        ValueError: the values do not fit together, or not to the teacher's.
+    """
+    kind = MODELS.get(point.model)
+    made = configuration(kind, point.params, point.max_length)
+    if kind.source != "teacher":
+        return made
+    if point.source is None:
+        require_fit(made)
+        return made
+    teacher = dataclasses.asdict(configuration_of(point.source))
+    return made.resolve(TrainedSummary(params=teacher, k_histogram=None, mean_macs=0.0))

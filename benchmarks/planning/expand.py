@@ -14,13 +14,18 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.catalog import METERS, MODELS, WEIGHTS
 from benchmarks.errors import InvalidFileError
 from benchmarks.planning.axes import SEED, Draft, axis_called, in_order
-from benchmarks.planning.declared import configuration, declared_params, declared_recipe
+from benchmarks.planning.declared import (
+    configuration,
+    configuration_of,
+    declared_params,
+    declared_recipe,
+)
 from benchmarks.planning.lint import PLACE_KEYS, fits
 from benchmarks.planning.points import Point
 from benchmarks.planning.suite import Suite, Sweep, Variant
 
 if TYPE_CHECKING:
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,24 @@ def expand(suite: Suite) -> Expansion:
 
 
 @dataclass(frozen=True)
+class _Drafted:
+    """What a variant declares at one combination of axis values, whatever the seed and data set."""
+
+    params: dict[str, Any]
+    recipe: dict[str, Any] | None
+    max_length: int
+    train_fraction: float
+    axes: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class _Cell:
-    """What all variants of a sweep share at one seed, data set and combination of axis values."""
+    """What all variants of a sweep share at one seed, data set and combination of axis values.
+
+    Attributes:
+        drafts: of this combination, by variant, shared with the other seeds and data sets.
+        made: points of this cell, by variant.
+    """
 
     suite: Suite
     sweep: Sweep
@@ -105,6 +126,8 @@ class _Cell:
     dataset: str
     axes: Mapping[str, Any]
     only: Mapping[str, Any] | None = None
+    drafts: dict[str, _Drafted] = field(default_factory=dict)
+    made: dict[str, Point] = field(default_factory=dict)
 
     def matches(self, match: Mapping[str, Any], variant: Variant) -> bool:
         places = {"dataset": self.dataset, "variant": variant.label, "seed": self.seed}
@@ -137,12 +160,13 @@ class _Cell:
 def _cells(suite: Suite, sweep: Sweep) -> Iterator[_Cell]:
     seeds = tuple(sweep.axes.get(SEED, sweep.seeds or suite.seeds)) if sweep.trained else (0,)
     combinations = list(_combinations(sweep))
+    drafts: list[dict[str, _Drafted]] = [{} for _ in combinations]
     for index, seed in enumerate(seeds):
         later = suite.seeds.index(seed) if seed in suite.seeds else len(suite.seeds)
         stage = sweep.stage + (later if sweep.trained else 0)
         for dataset in sweep.datasets:
-            for axes, only in combinations:
-                yield _Cell(suite, sweep, seed, index == 0, stage, dataset, axes, only)
+            for (axes, only), drafted in zip(combinations, drafts, strict=True):
+                yield _Cell(suite, sweep, seed, index == 0, stage, dataset, axes, only, drafted)
 
 
 def _combinations(
@@ -221,17 +245,20 @@ class _Found:
         )
 
 
-def _require_fit(config: EncoderConfig, max_length: int) -> None:
+def _require_fit(config: ModelConfig, max_length: int) -> None:
     """Raises ValueError if the pretrained weights that a model names are of another size."""
     name = getattr(config, "pretrained", None)
     if name is None:
         return
     sizes = {
+        "inputs": config.inputs,
         "depth": config.depth,
         "d_model": config.d_model,
         "n_heads": config.n_heads,
         "head_dim": config.width_of_head,
         "d_ff": config.width_of_ffn,
+        "patch_size": getattr(config, "patch_size", None),
+        "layer_scale": getattr(config, "layer_scale", None),
     }
     misfit = WEIGHTS.get(name).misfit(sizes, max_length)
     if misfit is not None:
@@ -240,6 +267,37 @@ def _require_fit(config: EncoderConfig, max_length: int) -> None:
 
 def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
     """The point of one variant in one cell, and the axes that apply to it."""
+    label = variant.label
+    is_new = label not in cell.drafts
+    if is_new:
+        cell.drafts[label] = _drafted(cell, variant)
+    draft = cell.drafts[label]
+    if label not in cell.made:
+        source, base = (
+            None if other is None else _point(cell, cell.sweep.variant(other))[0]
+            for other in (variant.source, variant.base)
+        )
+        cell.made[label] = Point(
+            model=variant.model,
+            params=draft.params,
+            dataset=cell.dataset,
+            max_length=draft.max_length,
+            train_fraction=draft.train_fraction,
+            recipe=draft.recipe,
+            seed=cell.seed,
+            source=source,
+            base=base,
+            label=label,
+        )
+    if is_new:
+        try:
+            configuration_of(cell.made[label])
+        except ValueError as error:
+            raise _refused(cell, variant, f"model '{variant.model}': {error}") from error
+    return cell.made[label], draft.axes
+
+
+def _drafted(cell: _Cell, variant: Variant) -> _Drafted:
     sweep = cell.sweep
     config = MODELS.get(variant.model)
     known = config.declarable()
@@ -252,14 +310,13 @@ def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
         train_fraction=sweep.train_fraction,
     )
     applied: dict[str, Any] = {}
-    where = f"{cell.suite.shown_path}: {cell.describe(variant)}"
     for name, value in cell.axes.items():
         axis = axis_called(name)
         if axis.applies(config):
             try:
                 draft = axis.apply(draft, value)
             except ValueError as error:
-                raise InvalidFileError(f"{where}: axes.{name}: {error}") from error
+                raise _refused(cell, variant, f"axes.{name}: {error}") from error
             applied[name] = value
     try:
         params = declared_params(config, draft.params)
@@ -267,21 +324,9 @@ def _point(cell: _Cell, variant: Variant) -> tuple[Point, dict[str, Any]]:
         _require_fit(made, draft.max_length)
         recipe = declared_recipe(draft.recipe) if sweep.trained else None
     except (TypeError, ValueError) as error:
-        raise InvalidFileError(f"{where}: model '{variant.model}': {error}") from error
-    source, base = (
-        None if label is None else _point(cell, sweep.variant(label))[0]
-        for label in (variant.source, variant.base)
-    )
-    point = Point(
-        model=variant.model,
-        params=params,
-        dataset=cell.dataset,
-        max_length=draft.max_length,
-        train_fraction=draft.train_fraction,
-        recipe=recipe,
-        seed=cell.seed,
-        source=source,
-        base=base,
-        label=variant.label,
-    )
-    return point, applied
+        raise _refused(cell, variant, f"model '{variant.model}': {error}") from error
+    return _Drafted(params, recipe, draft.max_length, draft.train_fraction, applied)
+
+
+def _refused(cell: _Cell, variant: Variant, why: str) -> InvalidFileError:
+    return InvalidFileError(f"{cell.suite.shown_path}: {cell.describe(variant)}: {why}")

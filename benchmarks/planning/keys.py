@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.canonical import digest
-from benchmarks.catalog import MODELS, WEIGHTS
+from benchmarks.catalog import MODELS
+from benchmarks.data.weights import find_weights
 from benchmarks.errors import InvalidFileError
 from benchmarks.paths import CHECKOUT
 from benchmarks.records import Key
@@ -73,8 +74,9 @@ says counts through the data hash.
 FRESH_MODULES = ("benchmarks.training.build", "benchmarks.data.load", "benchmarks.data.batches")
 # ... and these into trained ones, and what is kept of them for the points that depend on them.
 TRAINING_MODULES = ("benchmarks.training.loop", "benchmarks.training.summary")
-# What a model takes over from a base that is trained already.
-BASE_MODULES = ("benchmarks.training.importance",)
+# What a model takes over from a base that is trained already, or learns from its teacher.
+BASE_MODULES = ("benchmarks.training.start",)
+TEACHER_MODULES = ("benchmarks.training.distil",)
 TRAINING_LIBRARIES = ("torch", "numpy", "tokenizers")
 
 
@@ -165,7 +167,7 @@ def _state_key(point: Point) -> str:
     if point.base is not None:
         parts["base"] = _state_key(point.base)
     if point.pretrained is not None:
-        parts["pretrained"] = WEIGHTS.get(point.pretrained).source.sha256
+        parts["pretrained"] = find_weights(point.pretrained).source.sha256
     return digest(parts)
 
 
@@ -173,7 +175,9 @@ def _code_of(point: Point) -> tuple[str, ...]:
     config = MODELS.get(point.model)
     training = TRAINING_MODULES if point.trained else ()
     base = BASE_MODULES if point.base is not None else ()
-    return (config.__module__, config.target.partition(":")[0], *FRESH_MODULES, *training, *base)
+    taught = TEACHER_MODULES if point.trained and config.source == "teacher" else ()
+    target = config.target.partition(":")[0]
+    return (config.__module__, target, *FRESH_MODULES, *training, *base, *taught)
 
 
 @functools.cache
@@ -197,7 +201,7 @@ def _data_hash(point: Point) -> str:
         point.dataset,
         point.max_length,
         point.train_fraction,
-        point.pretrained,
+        point.vocabulary,
         os.environ.get("FRUGALBENCH_DATA"),
     )
 

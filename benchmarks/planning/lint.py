@@ -16,7 +16,7 @@ from benchmarks.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from benchmarks.planning.suite import Suite, Sweep, Variant
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
 
 PLACE_KEYS = ("dataset", "variant", "seed")
 """What a match may name beside the axes."""
@@ -71,6 +71,9 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
         spec = METERS.get(meter)
         if spec.kind == "pair" and sweep.baseline is None:
             yield f"meters[{index}]: '{meter}' measures pairs; give the sweep a `baseline`"
+        for name in sweep.datasets if spec.of_data else ():
+            if name in DATASETS and DATASETS.get(name).is_image:
+                yield f"meters[{index}]: '{meter}' measures texts, but data set '{name}' has images"
         if spec.needs_training and not sweep.trained:
             yield f"meters[{index}]: '{meter}' says nothing about fresh weights (trained = false)"
     if not sweep.trained:
@@ -83,13 +86,14 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
     for key, index, match in places:
         where = f"{key}[{index}]"
         yield from _match(sweep, seeds, match, where, joins=key == "include")
-    configs: dict[str, type[EncoderConfig]] = {}
+    configs: dict[str, type[ModelConfig]] = {}
     for index, variant in enumerate(sweep.variants):
         where = f"variants[{index}] '{variant.label}'"
         if variant.model not in MODELS:
             yield f"{where}: model: {suggest(variant.model, MODELS.names(), kind='model')}"
             continue
         configs[variant.label] = MODELS.get(variant.model)
+        yield from (f"{where}: model: {p}" for p in _reads(sweep, configs[variant.label]))
         yield from (f"{where}: {p}" for p in _variant(sweep, variant, configs[variant.label]))
     if len(configs) == len(sweep.variants):
         every = {name for config in configs.values() for name in config.declarable()}
@@ -97,6 +101,15 @@ def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:
         for axis in (axis_called(name) for name in sweep.axes if name in _axis_names(sweep)):
             if not any(axis.applies(config) for config in configs.values()):
                 yield f"axes.{axis.name}: no variant's model has {' and '.join(axis.fields)}"
+
+
+def _reads(sweep: Sweep, config: type[ModelConfig]) -> Iterator[str]:
+    for name in sweep.datasets:
+        if name not in DATASETS:
+            continue
+        kind = "image" if DATASETS.get(name).is_image else "text"
+        if kind != config.inputs:
+            yield f"reads {config.inputs}s, but data set '{name}' has {kind}s"
 
 
 def _options(options: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -137,7 +150,7 @@ def _axis_names(sweep: Sweep) -> list[str]:
     return list(dict.fromkeys([*AXES, *(name for model in models for name in model.declarable())]))
 
 
-def _variant(sweep: Sweep, variant: Variant, config: type[EncoderConfig]) -> Iterator[str]:
+def _variant(sweep: Sweep, variant: Variant, config: type[ModelConfig]) -> Iterator[str]:
     known = config.declarable()
     yield from _unknown(variant.params, known, "params", f"parameter of '{variant.model}'")
     for name, value in {**sweep.params, **variant.params}.items():
@@ -160,6 +173,8 @@ def _variant(sweep: Sweep, variant: Variant, config: type[EncoderConfig]) -> Ite
             if label is not None:
                 what = "depends on no other" if key == "source" else "starts from no other"
                 yield f"{key}: model '{variant.model}' {what}; remove it"
+        elif label is None and takes == "teacher" and not sweep.trained:
+            continue  # with fresh weights it needs none
         elif label is None:
             yield (
                 f"{key}: model '{variant.model}' takes its {takes} from a trained model; "

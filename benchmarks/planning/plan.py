@@ -7,13 +7,14 @@ the points that may run side by side come first; then the meters that need the m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import METERS, MODELS
 from benchmarks.data.card import find_card
 from benchmarks.errors import UsageError, suggest
+from benchmarks.planning.declared import configuration_of
 from benchmarks.planning.expand import Expansion, PlannedPoint, expand
 from benchmarks.planning.keys import record_key
 from benchmarks.training.recipe import Recipe
@@ -160,13 +161,20 @@ def wanted_records(expansion: Expansion) -> Iterator[Measurable]:
             yield Measurable(spec, planned, baseline, key, options)
 
 
-def make_plan(suite: Suite, store: RecordStore, *, only: Sequence[str] = ()) -> Plan:
+def make_plan(
+    suite: Suite,
+    store: RecordStore,
+    *,
+    only: Sequence[str] = (),
+    without: Collection[str] = (),
+) -> Plan:
     """Plans a suite against a store.
 
     Args:
         suite: a validated suite.
         store: where finished records lie.
         only: keep only points whose label, data set, model, sweep or point id is among these.
+        without: data sets to leave out.
 
     Raises:
         InvalidFileError: a combination that its model refuses.
@@ -174,7 +182,11 @@ def make_plan(suite: Suite, store: RecordStore, *, only: Sequence[str] = ()) -> 
     """
     expansion = expand(suite)
     _require_names(expansion, only)
-    wanted = [m for m in wanted_records(expansion) if _selected(m.planned, only)]
+    wanted = [
+        m
+        for m in wanted_records(expansion)
+        if _selected(m.planned, only) and m.point.dataset not in without
+    ]
     done: list[Measurable] = []
     missing: list[Measurable] = []
     failed: list[Record] = []
@@ -197,9 +209,10 @@ def _selected(planned: PlannedPoint, only: Sequence[str]) -> bool:
 
 
 def _names(planned: PlannedPoint) -> list[str]:
-    """What a point goes by in `only`; its id comes last."""
+    """What a point goes by in `only`, wherever in the suite it stands; its id comes last."""
     point = planned.point
-    return [point.label, point.model, point.dataset, planned.sweep, point.point_id]
+    places = [name for use in planned.uses for name in (use.label, use.sweep)]
+    return [*places, point.model, point.dataset, point.point_id]
 
 
 def _require_names(expansion: Expansion, only: Sequence[str]) -> None:
@@ -295,11 +308,16 @@ def training_seconds(point: Point) -> float:
     card = find_card(point.dataset)
     rows = card.n_rows("train") * point.train_fraction
     recipe = Recipe.from_declared(point.recipe or {})
-    config = config_type(**{**point.params, "max_length": point.max_length})
+    config: Any = configuration_of(point)
     length = point.max_length
     if card.lengths is not None:
         length = min(length, round(MEAN_OVER_MEDIAN * card.lengths.median))
     macs = 3 * config.macs(length).total
+    if config_type.source == "teacher":
+        macs *= 1 + config.stage1_share / 3  # the teacher runs beside it in stage 1
+        steps = config.samples / (config.batch_size or recipe.batch_size)
+        multiplying = config.samples * macs / TRAINING_MACS_PER_S
+        return float(steps * STEP_OVERHEAD_S * config.depth + multiplying)
     # what starts from a base looks at all rows once to choose its heads
     epochs = config.training_epochs(recipe.epochs) + (point.base is not None)
     steps = epochs * rows / recipe.batch_size

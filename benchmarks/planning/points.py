@@ -29,8 +29,8 @@ class Point:
         recipe: declared recipe values that differ from `Recipe`'s defaults; None: never trained
             (cost sweeps use fresh weights).
         seed: seed of initialisation, order, dropout and noise.
-        source: the point this one depends on (`EncoderConfig.source` says for what).
-        base: a second one, whose weights it starts from (`EncoderConfig.base`).
+        source: the point this one depends on (`ModelConfig.source` says for what).
+        base: a second one, whose weights it starts from (`ModelConfig.base`).
         label: the suite's short name for the model variant; not part of the identity.
     """
 
@@ -52,8 +52,20 @@ class Point:
 
     @property
     def pretrained(self) -> str | None:
-        """Name of the weights that it starts from, and whose vocabulary its texts are encoded in."""
+        """Name of the weights that it starts from."""
         return self.params.get("pretrained")
+
+    @property
+    def vocabulary(self) -> str | None:
+        """Name of the weights whose vocabulary its texts are encoded in; None: the data set's own."""
+        from benchmarks.catalog import MODELS
+
+        config = MODELS.get(self.model)
+        if config.inputs == "image":
+            return None
+        if config.source == "teacher" and self.source is not None:
+            return self.source.vocabulary
+        return self.pretrained
 
     @property
     def needs(self) -> tuple[Point, ...]:
@@ -63,7 +75,7 @@ class Point:
     @property
     def inputs(self) -> tuple[str, ...]:
         """What decides the inputs that it is measured on, and the rows that it learns from."""
-        values = (self.dataset, self.max_length, self.train_fraction, self.pretrained)
+        values = (self.dataset, self.max_length, self.train_fraction, self.vocabulary)
         return tuple(map(str, values))
 
     def declared(self, *, with_seed: bool = True) -> dict[str, Any]:

@@ -27,7 +27,9 @@ Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
 Seeds = Annotated[tuple[Seed, ...], Field(min_length=1)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """Refuses unknown keys, and names the nearest."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @model_validator(mode="before")
@@ -41,7 +43,7 @@ class _Strict(BaseModel):
         return values
 
 
-class Variant(_Strict):
+class Variant(Strict):
     """One model as a sweep uses it."""
 
     label: Name = Field(description="short name in tables and plots")
@@ -60,19 +62,21 @@ class Variant(_Strict):
         return tuple(label for label in (self.source, self.base) if label is not None)
 
 
-class Skip(_Strict):
+class Skip(Strict):
     """Combinations that are not run, with the reason that `plan` and the report print."""
 
     match: dict[str, Any] = Field(min_length=1)
     reason: Annotated[str, StringConstraints(min_length=1)]
 
 
-class Sweep(_Strict):
+class Sweep(Strict):
     """Variants x data sets x axes x seeds."""
 
     name: Name
     datasets: tuple[str, ...] = Field(min_length=1)
-    max_length: Whole = Field(description="tokens kept of each input")
+    max_length: Whole = Field(
+        description="tokens kept of each text; of images, their side in pixels (key `image_size`)"
+    )
     train_fraction: float = Field(default=1.0, gt=0, le=1)
     stage: int = Field(
         default=0, strict=True, ge=0, le=LARGEST, description="later stages run later"
@@ -102,6 +106,17 @@ class Sweep(_Strict):
     )
     variants: tuple[Variant, ...] = Field(min_length=1)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _image_size_is_a_length(cls, values: Any) -> Any:
+        if not (isinstance(values, Mapping) and "image_size" in values):
+            return values
+        if "max_length" in values:
+            raise ValueError(
+                "image_size: is max_length under its name for images; give one of them"
+            )
+        return {"max_length" if k == "image_size" else k: v for k, v in values.items()}
+
     def variant(self, label: str) -> Variant:
         """The variant with this label.
 
@@ -114,7 +129,7 @@ class Sweep(_Strict):
         raise KeyError(label)
 
 
-class Suite(_Strict):
+class Suite(Strict):
     """A validated suite file."""
 
     schema_version: Literal[1] = Field(alias="schema")
@@ -173,26 +188,39 @@ def load_suite(name_or_path: str) -> Suite:
         InvalidFileError: the file cannot be read or is wrong; one line for each problem, with
             file, key path, value found and what would be right.
     """
-    if name_or_path.endswith(".toml"):
-        path = Path(name_or_path)
-    elif name_or_path in suite_names():
-        path = resource_dir("suites") / f"{name_or_path}.toml"
-    else:
-        hint = suggest(name_or_path, suite_names(), kind="suite")
-        raise UsageError(f"{hint} A suite of your own is given as the path of a .toml file.")
+    path = suite_path(name_or_path)
     return parse_suite(read_toml(path), path)
+
+
+def suite_path(name_or_path: str) -> Path:
+    """The file of a suite; arguments and errors as `load_suite`'s.
+
+    Raises:
+        UsageError: no suite of that name.
+    """
+    if name_or_path.endswith(".toml"):
+        return Path(name_or_path)
+    if name_or_path in suite_names():
+        return resource_dir("suites") / f"{name_or_path}.toml"
+    hint = suggest(name_or_path, suite_names(), kind="suite")
+    raise UsageError(f"{hint} A suite of your own is given as the path of a .toml file.")
 
 
 def parse_suite(values: Mapping[str, Any], path: Path) -> Suite:
     """A suite from a file's content; `path` names it.
 
     Raises:
+        UsageError: it reduces a suite that there is not.
         InvalidFileError: as `load_suite`.
     """
+    from benchmarks.planning.reduced import REDUCES, in_full
+
+    if REDUCES in values:
+        values = in_full(values, path)
     try:
         suite = Suite.model_validate(values)
     except ValidationError as error:
-        lines = [f"{shown(path)}: {text}" for text in _texts(error)]
+        lines = [f"{shown(path)}: {text}" for text in texts(error)]
         raise InvalidFileError("\n".join(lines)) from error
     suite._path = path  # noqa: SLF001 - the file is no part of its own content
     return suite
@@ -202,7 +230,8 @@ _TOML_WORDS = {"Tuple": "List", "tuple": "list", "dictionary": "table", " after 
 """Words of the checking library that no suite file knows, and what it calls these things."""
 
 
-def _texts(error: ValidationError) -> Iterator[str]:
+def texts(error: ValidationError) -> Iterator[str]:
+    """Every problem that a check found, as "key path: what is wrong"."""
     items = error.errors()
     for item in items:
         depth = len(item["loc"])

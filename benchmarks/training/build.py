@@ -11,20 +11,19 @@ from benchmarks.errors import UsageError, suggest
 from benchmarks.training.pretrained import pretrained_state
 
 if TYPE_CHECKING:
-    from benchmarks.data.load import TextData
+    from benchmarks.data.load import AnyData
     from benchmarks.planning.points import Point
-    from models.config import EncoderConfig, TrainedSummary
+    from models.config import ModelConfig, TrainedSummary
     from models.interface import Classifier
 
 
-def build_config(
-    point: Point, data: TextData, source: TrainedSummary | None = None
-) -> EncoderConfig:
+def build_config(point: Point, data: AnyData, source: TrainedSummary | None = None) -> ModelConfig:
     """The point's full configuration.
 
     Args:
         point: declares the model and its parameters.
-        data: gives vocabulary size, number of classes, longest input and number of segments.
+        data: gives number of classes and size of the largest input; of texts also vocabulary size
+            and number of segments, of images the number of channels.
         source: what the trained source says of itself, for a model that depends on one.
 
     Raises:
@@ -38,15 +37,21 @@ def build_config(
     for name in point.params:
         if name not in known:
             raise UsageError(f"{where}: {suggest(name, known, kind='parameter')}")
+    of_data = ("vocab_size", "n_segments") if config_class.inputs == "text" else ("channels",)
+    if not all(hasattr(data, name) for name in of_data):
+        raise UsageError(
+            f"{where}: it reads {config_class.inputs}s, and data set '{data.card.name}' holds none"
+        )
     try:
         config = config_class(
             **point.params,
-            vocab_size=data.vocab_size,
             n_classes=len(data.classes),
             max_length=data.max_length,
-            n_segments=data.n_segments,
+            **{name: getattr(data, name) for name in of_data},
         )
-        if config_class.source == "none":
+        # a hybrid with fresh weights needs no teacher
+        fresh = config_class.source == "teacher" and not point.trained
+        if config_class.source == "none" or fresh:
             return config
         if source is None:
             raise UsageError(
@@ -58,7 +63,7 @@ def build_config(
         raise UsageError(f"{where}: {error}") from error
 
 
-def build_model(config: EncoderConfig, seed: int, *, pretrained: bool = True) -> Classifier:
+def build_model(config: ModelConfig, seed: int, *, pretrained: bool = True) -> Classifier:
     """A fresh model whose weights depend on `config` and `seed` alone.
 
     Where the configuration names pretrained weights, it has these, and the rest is fresh.

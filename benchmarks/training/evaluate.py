@@ -13,7 +13,7 @@ from benchmarks.data.batches import eval_batches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from benchmarks.data.load import EncodedSplit
+    from benchmarks.data.batches import Split
     from models.interface import Classifier, HeadDecisions, HeadMode
 
 PREDICT_SEED = 20_260_422
@@ -33,12 +33,22 @@ class Predictions:
             as `k` and `selected`.
         k: (n, depth) int64, heads computed.
         selected: (n, depth, n_heads) bool, which.
+        kept: (n, depth) int64, tokens computed, class token included; None for a model that halts
+            no tokens.
+        keep_ratio: (depth,) float64, share of the patches that each layer computed; likewise.
     """
 
     logits: NDArray[np.float32]
     s: NDArray[np.float32] | None = None
     k: NDArray[np.int64] | None = None
     selected: NDArray[np.bool_] | None = None
+    kept: NDArray[np.int64] | None = None
+    keep_ratio: NDArray[np.float64] | None = None
+
+    @property
+    def work(self) -> NDArray[np.int64] | None:
+        """(n, depth) heads or tokens that each layer computed; None: all, always."""
+        return self.k if self.k is not None else self.kept
 
     @property
     def predicted(self) -> NDArray[np.int64]:
@@ -50,7 +60,7 @@ class Predictions:
 @torch.inference_mode()
 def predict(
     model: Classifier,
-    split: EncodedSplit,
+    split: Split,
     *,
     batch_size: int = BATCH_SIZE,
     head_mode: HeadMode = "auto",
@@ -60,7 +70,7 @@ def predict(
 
     Args:
         model: any classifier.
-        split: n encoded rows.
+        split: n rows.
         batch_size: rows per forward pass.
         head_mode: how heads are gated; "auto" is as inference runs.
         seed: of the model's own random choices, if it makes any; the point's, so that they differ
@@ -72,14 +82,19 @@ def predict(
     model.reseed(PREDICT_SEED + seed)
     logits: list[torch.Tensor] = []
     heads: list[HeadDecisions] = []
+    kept: list[torch.Tensor] = []
+    patches: list[torch.Tensor] = []
     row_ids: list[NDArray[np.int64]] = []
     try:
         for batch in eval_batches(split, batch_size):
-            output = model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+            output = model(*batch.inputs)
             logits.append(output.logits)
             row_ids.append(np.asarray(batch.row_ids, dtype=np.int64))
             if output.heads is not None:
                 heads.append(output.heads)
+            if output.tokens is not None:
+                kept.append(output.tokens.kept)
+                patches.append(output.tokens.keep[:, :, 1:].double().mean(2))
     finally:
         model.train(was_training)
         model.head_mode = was_mode
@@ -91,7 +106,11 @@ def predict(
         return torch.cat(parts).numpy()[order]
 
     if not heads:
-        return Predictions(gather(logits))
+        return Predictions(
+            gather(logits),
+            kept=gather(kept) if kept else None,
+            keep_ratio=torch.cat(patches).mean(0).numpy() if kept else None,
+        )
     return Predictions(
         gather(logits),
         s=gather([part.budget.float() for part in heads]),

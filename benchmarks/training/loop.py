@@ -15,11 +15,13 @@ from torch.nn import functional
 
 from benchmarks.data.batches import train_batches
 from benchmarks.errors import FrugalbenchError, UsageError
+from benchmarks.training.augment import Augmentation
 from benchmarks.training.evaluate import accuracy, predict
 from benchmarks.training.record import EpochRecord, TrainingRecord
 
 if TYPE_CHECKING:
-    from benchmarks.data.load import TextData
+    from benchmarks.data.load import AnyData
+    from benchmarks.training.evaluate import Predictions
     from benchmarks.training.recipe import Recipe
     from models.interface import Classifier, HeadDecisions
 
@@ -36,7 +38,7 @@ class DivergedError(FrugalbenchError):
 
 
 def train(
-    model: Classifier, data: TextData, recipe: Recipe, seed: int, report: Report | None = None
+    model: Classifier, data: AnyData, recipe: Recipe, seed: int, report: Report | None = None
 ) -> TrainingRecord:
     """Trains in place, for a fixed number of epochs; the last weights are the result.
 
@@ -56,15 +58,16 @@ def train(
     """
     if len(data.train) == 0:
         raise UsageError(f"data set '{data.card.name}' has no training rows: nothing to train on")
-    with _one_thread(), torch.random.fork_rng(devices=[]):
+    with one_thread(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return _train(model, data, recipe, seed, report or (lambda _: None))
 
 
 def _train(
-    model: Classifier, data: TextData, recipe: Recipe, seed: int, report: Report
+    model: Classifier, data: AnyData, recipe: Recipe, seed: int, report: Report
 ) -> TrainingRecord:
     order = torch.Generator().manual_seed(seed)
+    augmentation = Augmentation(recipe, data, seed)
     steps = recipe.epochs * math.ceil(len(data.train) / recipe.batch_size)
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(
@@ -79,7 +82,7 @@ def _train(
         model.train()
         # validation restarts these generators; without a new seed every epoch would draw alike
         model.reseed(seed * 1000 + epoch)
-        sums = _Sums()
+        sums = Sums()
         lr = 0.0
         started, first_step = time.perf_counter(), step
         for batch in train_batches(data.train, recipe.batch_size, order):
@@ -87,22 +90,14 @@ def _train(
             for group in optimizer.param_groups:
                 group["lr"] = lr
             model.set_progress(step / max(1, steps - 1))
-            output = model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
-            parts = {"task": functional.cross_entropy(output.logits, batch.labels)}
+            inputs, targets = augmentation(batch)
+            output = model(*inputs)
+            parts = {"task": task_loss(output.logits, targets, recipe)}
             parts |= model.auxiliary_losses(output)
-            loss = torch.stack(list(parts.values())).sum()
             step += 1
-            if not math.isfinite(loss.item()):
-                found = ", ".join(f"{name} = {part.item():g}" for name, part in parts.items())
-                raise DivergedError(
-                    f"training diverged in epoch {epoch}, step {step} of {steps}: the loss is "
-                    f"{loss.item():g} ({found}). A lower recipe.peak_lr than {recipe.peak_lr:g} "
-                    "may help."
-                )
-            optimizer.zero_grad(set_to_none=True)
-            torch.autograd.backward(loss)
-            nn.utils.clip_grad_norm_(parameters, recipe.clip)
-            optimizer.step()
+            where = f"epoch {epoch}, step {step} of {steps}"
+            lower = f"recipe.peak_lr than {recipe.peak_lr:g}"
+            loss = descend(optimizer, parameters, parts, recipe.clip, where, lower)
             right = (output.logits.detach().argmax(dim=1) == batch.labels).sum().item()
             sums.add(parts | {"total": loss}, int(right), len(batch.labels), output.heads)
             if step % REPORT_EVERY == 0 or step == steps:
@@ -132,11 +127,52 @@ def _train(
                 mean_s=sums.get("s"),
                 mean_k=sums.get("k"),
                 entropy=sums.get("entropy"),
-                schedules=model.schedule_state(),
+                schedules=model.schedule_state() | keep_ratio(validation),
+                samples=epoch * len(data.train),
             )
         )
     model.eval()
     return TrainingRecord(tuple(epochs))
+
+
+def task_loss(logits: torch.Tensor, targets: torch.Tensor, recipe: Recipe) -> torch.Tensor:
+    """Cross-entropy with labels (batch,), or with weights of the classes (batch, n_classes)."""
+    return functional.cross_entropy(logits, targets, label_smoothing=recipe.label_smoothing)
+
+
+def descend(
+    optimizer: torch.optim.Optimizer,
+    parameters: list[nn.Parameter],
+    parts: dict[str, torch.Tensor],
+    clip: float,
+    where: str,
+    lower: str,
+) -> torch.Tensor:
+    """One optimiser step down the sum of the loss parts, which is returned.
+
+    Args:
+        optimizer: over `parameters`.
+        parameters: whose joint gradient norm is clipped to `clip`.
+        parts: loss terms by name.
+        clip: largest gradient norm.
+        where: which step this is, for the message.
+        lower: the learning rate that may have been too high, likewise.
+
+    Raises:
+        DivergedError: the loss is not finite.
+    """
+    loss = torch.stack(list(parts.values())).sum()
+    if not math.isfinite(loss.item()):
+        found = ", ".join(f"{name} = {part.item():g}" for name, part in parts.items())
+        raise DivergedError(
+            f"training diverged in {where}: the loss is {loss.item():g} ({found}). "
+            f"A lower {lower} may help."
+        )
+    optimizer.zero_grad(set_to_none=True)
+    torch.autograd.backward(loss)
+    nn.utils.clip_grad_norm_(parameters, clip)
+    optimizer.step()
+    return loss
 
 
 def learning_rate(step: int, steps: int, recipe: Recipe) -> float:
@@ -168,20 +204,33 @@ def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, An
     ]
 
 
-class _Sums:
-    """Running sums over the inputs of one epoch."""
+def keep_ratio(predictions: Predictions) -> dict[str, float]:
+    """For the record of a model that halts tokens: the share of patches computed, mean over layers."""
+    ratio = predictions.keep_ratio
+    return {} if ratio is None else {"keep_ratio": float(ratio.mean())}
+
+
+class Sums:
+    """Running sums over the inputs of one epoch; of each loss part, over those that had it."""
 
     def __init__(self) -> None:
         self.n = 0
+        self.counts: dict[str, int] = defaultdict(int)
         self.losses: dict[str, float] = defaultdict(float)
         self.sums: dict[str, float] = defaultdict(float)
 
     def add(
-        self, losses: dict[str, torch.Tensor], right: int, n: int, heads: HeadDecisions | None
+        self,
+        losses: dict[str, torch.Tensor],
+        right: int,
+        n: int,
+        heads: HeadDecisions | None = None,
     ) -> None:
+        """Adds a batch of n inputs, `right` of them recognised; the losses are its means."""
         self.n += n
         self.sums["right"] += right
         for name, loss in losses.items():
+            self.counts[name] += n
             self.losses[name] += loss.item() * n
         if heads is not None:
             self.sums["s"] += heads.budget.detach().mean().item() * n
@@ -189,12 +238,15 @@ class _Sums:
             self.sums["entropy"] += normalised_entropy(heads.scores.detach()).mean().item() * n
 
     def loss(self, name: str) -> float:
-        return self.losses[name] / self.n
+        """Mean of one loss part."""
+        return self.losses[name] / self.counts[name]
 
     def mean(self, name: str) -> float:
+        """Mean of a quantity over all inputs."""
         return self.sums[name] / self.n
 
     def get(self, name: str) -> float | None:
+        """Likewise; None if there was none."""
         return self.mean(name) if name in self.sums else None
 
 
@@ -205,7 +257,7 @@ def normalised_entropy(p: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """The order of floating-point sums, and so the bits, depend on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
-from benchmarks.data.load import load_text
+from benchmarks.data.load import load_data
 from benchmarks.errors import StorageError, UsageError
 from benchmarks.meters.interface import Subject
 from benchmarks.planning.keys import artifact_key
 from benchmarks.training.build import build_config, build_model
-from benchmarks.training.importance import start_from_base
+from benchmarks.training.distil import distil
 from benchmarks.training.loop import DivergedError, train
 from benchmarks.training.recipe import Recipe
 from benchmarks.training.record import TrainingRecord
+from benchmarks.training.start import start_from_base
 from benchmarks.training.summary import summarise
+from models.vit_weights import fill
 
 if TYPE_CHECKING:
-    from benchmarks.data.load import TextData
+    from benchmarks.data.load import AnyData
     from benchmarks.planning.points import Point
     from benchmarks.training.artifacts import Artifact, ArtifactStore
     from benchmarks.training.loop import Report
@@ -30,7 +32,8 @@ def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = 
     """The trained weights of a point, from the store or by training now; its source comes first.
 
     A model that takes its source's weights unchanged has no artifact of its own: the source's is
-    returned. One that starts from a base's weights has, even if it is not trained further.
+    returned. One that starts from a base's weights, or is built on a teacher, has, even if it is not
+    trained further. A teacher is trained once, whatever number of students it has.
 
     Args:
         point: a trained point.
@@ -59,7 +62,10 @@ def ensure_artifact(point: Point, store: ArtifactStore, report: Report | None = 
         model = build_model(config, point.seed)
         if base is not None:
             start_from_base(model, base.state_dict(), data)
-        record = _train(model, data, point, report)
+        if config.source == "teacher":
+            record = _distil(model, data, point, store, report)
+        else:
+            record = _train(model, data, point, report)
         _require_finite(model)
         validation, summary = summarise(model, data)
         return store.save(
@@ -93,17 +99,35 @@ def prepare_subject(point: Point, store: ArtifactStore) -> Subject:
     config = build_config(point, data, source.summary if source else None)
     model = build_model(config, point.seed, pretrained=False)
     try:
-        model.load_state_dict(artifact.state_dict())
-    except RuntimeError as error:
+        fill(model, artifact.state_dict())
+    except ValueError as error:
         raise StorageError(
             f"the weights in {artifact.folder} do not fit the model '{point.model}': {error}"
         ) from error
-    return Subject(point, _ready(model), data, artifact)
+    base = None if point.base is None else partial(prepare_subject, point.base, store)
+    return Subject(point, _ready(model), data, artifact, base)
 
 
-def _train(
-    model: Classifier, data: TextData, point: Point, report: Report | None
+def _distil(
+    student: Any, data: AnyData, point: Point, store: ArtifactStore, report: Report | None
 ) -> TrainingRecord:
+    """Gives the student its teacher's weights and trains it, as its configuration says."""
+    if point.source is None:
+        raise UsageError(f"point '{point.label or point.point_id}' has no teacher")
+    teacher: Any = prepare_subject(point.source, store).model
+    try:
+        student.load_teacher(teacher.state_dict())
+    except ValueError as error:
+        raise UsageError(
+            f"model '{point.model}' cannot be built on '{point.source.model}': {error}"
+        ) from error
+    if student.config.samples == 0:
+        return TrainingRecord(())
+    recipe = Recipe.from_declared(point.recipe or {})
+    return distil(student, teacher, data, recipe, point.seed, report)
+
+
+def _train(model: Classifier, data: AnyData, point: Point, report: Report | None) -> TrainingRecord:
     recipe = Recipe.from_declared(point.recipe or {})
     epochs = model.config.training_epochs(recipe.epochs)
     if epochs == 0:
@@ -145,14 +169,14 @@ def _ensure_base(point: Point, store: ArtifactStore, report: Report | None) -> A
 
 
 @lru_cache(maxsize=4)
-def _load(dataset: str, max_length: int, train_fraction: float, vocabulary: str | None) -> TextData:
-    return load_text(
+def _load(dataset: str, max_length: int, train_fraction: float, vocabulary: str | None) -> AnyData:
+    return load_data(
         dataset, max_length=max_length, train_fraction=train_fraction, vocabulary=vocabulary
     )
 
 
-def _data(point: Point) -> TextData:
-    return _load(point.dataset, point.max_length, point.train_fraction, point.pretrained)
+def _data(point: Point) -> AnyData:
+    return _load(point.dataset, point.max_length, point.train_fraction, point.vocabulary)
 
 
 def _ready(model: Classifier) -> Classifier:

@@ -26,11 +26,21 @@ def pretrained_state(name: str) -> dict[str, Tensor]:
     content = read_member(card, card.tensors.path)
     prefix = card.tensors.prefix
     read = _safetensors if card.tensors.format == "safetensors" else _onnx
+    state = read(content, card)
+    if card.tensors.positions:
+        state[f"{prefix}embeddings.position_embeddings"] = _positions(state, card)
     return {
-        key.removeprefix(prefix): tensor
-        for key, tensor in read(content, card).items()
-        if key.startswith(prefix)
+        key.removeprefix(prefix): tensor for key, tensor in state.items() if key.startswith(prefix)
     }
+
+
+def _positions(state: dict[str, Tensor], card: WeightsCard) -> Tensor:
+    import torch
+
+    for part in card.tensors.positions:
+        if part not in state:
+            raise DataError(f"weights '{card.name}': {card.tensors.path} has no tensor {part}")
+    return torch.cat([state[part] for part in card.tensors.positions], 1)
 
 
 def _safetensors(content: bytes, card: WeightsCard) -> dict[str, Tensor]:

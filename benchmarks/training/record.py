@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class EpochRecord:
-    """One pass over the training rows; means are over inputs, in training mode.
+    """One pass over the training rows, or one tenth of a distillation's samples.
+
+    Means are over the inputs for which there is such a value, in training mode.
 
     Attributes:
         epoch: counted from 1.
@@ -20,11 +22,14 @@ class EpochRecord:
         lr: learning rate of the last step.
         losses: mean of each loss part ("task", then the model's own, weights applied) and "total".
         train_accuracy: share right while learning (dropout and noise on).
-        validation_accuracy: share right afterwards, as inference would run.
+        validation_accuracy: share right afterwards, as inference would run; of a distillation on at
+            most 1,000 rows of the split.
         mean_s: mean share of heads asked for; None for a model without head decisions.
         mean_k: mean number of heads that inference would compute.
         entropy: mean entropy of the head distribution over log(n_heads), in [0, 1].
-        schedules: the model's schedules at the last step (temperature, noise ...).
+        schedules: the model's schedules at the last step (temperature, noise ...); of a distillation
+            its stage.
+        samples: inputs seen since training began.
     """
 
     epoch: int
@@ -38,6 +43,7 @@ class EpochRecord:
     mean_k: float | None
     entropy: float | None
     schedules: dict[str, float]
+    samples: int = 0
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from models.config import TrainedSummary
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from benchmarks.data.load import TextData
+    from benchmarks.data.load import AnyData
     from benchmarks.training.evaluate import Predictions
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
     from models.interface import Classifier
 
 
-def summarise(model: Classifier, data: TextData) -> tuple[ValidationScores, TrainedSummary]:
+def summarise(model: Classifier, data: AnyData) -> tuple[ValidationScores, TrainedSummary]:
     """What the validation split says of a trained model; the test split is not looked at."""
     split = data.validation
     hard = predict(model, split)
@@ -41,6 +41,7 @@ def summarise(model: Classifier, data: TextData) -> tuple[ValidationScores, Trai
         k_histogram=_k_histogram(hard, model.config.n_heads),
         mean_macs=_mean_macs(model.config, split.lengths, hard),
         lengths=[int(length) for length in split.lengths],
+        keep_ratio=None if hard.keep_ratio is None else hard.keep_ratio.tolist(),
     )
     return scores, summary
 
@@ -51,14 +52,12 @@ def _k_histogram(predictions: Predictions, n_heads: int) -> list[list[int]] | No
     return [np.bincount(layer, minlength=n_heads + 1).tolist() for layer in predictions.k.T]
 
 
-def _mean_macs(
-    config: EncoderConfig, lengths: NDArray[np.int64], predictions: Predictions
-) -> float:
-    heads: list[tuple[int, ...] | None] = (
+def _mean_macs(config: ModelConfig, lengths: NDArray[np.int64], predictions: Predictions) -> float:
+    work: list[tuple[int, ...] | None] = (
         [None] * len(lengths)
-        if predictions.k is None
-        else [tuple(row) for row in predictions.k.tolist()]
+        if predictions.work is None
+        else [tuple(row) for row in predictions.work.tolist()]
     )
-    inputs = Counter(zip(lengths.tolist(), heads, strict=True))
-    total = sum(config.macs(length, k).total * n for (length, k), n in inputs.items())
+    inputs = Counter(zip(lengths.tolist(), work, strict=True))
+    total = sum(config.macs(length, done).total * n for (length, done), n in inputs.items())
     return total / len(lengths)

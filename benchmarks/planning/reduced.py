@@ -1,0 +1,184 @@
+"""Suites that are another one at reduced size.
+
+They have the same sweeps, variants and meters and go through the same code, small enough to run on a
+small machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from benchmarks.catalog import MODELS
+from benchmarks.errors import InvalidFileError, suggest
+from benchmarks.planning.suite import (
+    Seeds,
+    Strict,
+    Suite,
+    Whole,
+    parse_suite,
+    suite_path,
+    texts,
+)
+from benchmarks.toml_files import read_toml, shown
+
+REDUCES = "reduces"
+"""The key that makes a suite file such a one."""
+
+
+OF_SUITES = ("seeds", "recipe", "options")
+"""What a suite says for all its sweeps, and a sweep may say for itself."""
+
+
+class _Changes(Strict):
+    """What a sweep gets, over what it or its suite says."""
+
+    datasets: dict[str, str] = Field(
+        default_factory=dict, description="others, by the names of those that they stand in for"
+    )
+    max_length: Whole | None = None
+    train_fraction: float | None = Field(default=None, gt=0, le=1)
+    seeds: Seeds | None = None
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="for the sweeps with a model that has them"
+    )
+    without: tuple[str, ...] = Field(
+        default=(), description="parameters that no sweep or variant sets any more"
+    )
+    recipe: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    axes: dict[str, list[Any]] = Field(
+        default_factory=dict, description="instead of the sweep's values, where it has the axis"
+    )
+
+
+class _Reduction(Strict):
+    """A suite file with the key `reduces`."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    title: str
+    description: str = ""
+    reduces: str = Field(description="name or path of the suite whose sweeps these are")
+    every: _Changes = _Changes()
+    sweeps: dict[str, _Changes] = Field(
+        default_factory=dict, description="by the sweep's name, over what every one gets"
+    )
+
+
+def in_full(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The content of an ordinary suite file, from that of one that reduces another.
+
+    Args:
+        values: content of the file.
+        path: the file.
+
+    Raises:
+        UsageError: there is no suite of that name.
+        InvalidFileError: a wrong key or value, or a change of what is not there; or the other suite
+            is wrong, or a reduction itself.
+    """
+    try:
+        reduction = _Reduction.model_validate(values)
+    except ValidationError as error:
+        raise InvalidFileError(
+            "\n".join(f"{shown(path)}: {text}" for text in texts(error))
+        ) from error
+    source = suite_path(reduction.reduces)
+    whole = read_toml(source)
+    if REDUCES in whole:
+        raise InvalidFileError(
+            f"{shown(path)}: {REDUCES}: '{reduction.reduces}' is a reduction of "
+            f"'{whole[REDUCES]}' itself; name that one"
+        )
+    suite = parse_suite(whole, source)
+    for problem in _problems(reduction, suite):
+        raise InvalidFileError(f"{shown(path)}: {problem}")
+    of_suite = {n: v for n, v in _given(reduction.every).items() if n in OF_SUITES}
+    return {
+        **_over(whole, of_suite),
+        "title": reduction.title,
+        "description": reduction.description,
+        "sweep": [_reduced(sweep, reduction, suite) for sweep in whole["sweep"]],
+    }
+
+
+def _problems(reduction: _Reduction, suite: Suite) -> Iterator[str]:
+    """Changes of what the other suite has not."""
+    names = [sweep.name for sweep in suite.sweeps]
+    for name in reduction.sweeps:
+        if name not in names:
+            yield f"sweeps: {suggest(name, names, kind='sweep')}"
+    places = {"every": (reduction.every, suite.sweeps)}
+    for sweep in suite.sweeps:
+        if sweep.name in reduction.sweeps:
+            places[f"sweeps.{sweep.name}"] = (reduction.sweeps[sweep.name], (sweep,))
+    for where, (changes, sweeps) in places.items():
+        tables = [sweep.params for sweep in sweeps]
+        tables += [variant.params for sweep in sweeps for variant in sweep.variants]
+        known = {
+            "datasets": ("data set", {name for sweep in sweeps for name in sweep.datasets}),
+            "without": ("parameter", {name for table in tables for name in table}),
+            "axes": ("axis", {name for sweep in sweeps for name in sweep.axes}),
+        }
+        for key, (kind, there) in known.items():
+            for name in getattr(changes, key):
+                if name not in there:
+                    yield (
+                        f"{where}.{key}.{name}: no sweep of '{reduction.reduces}' has this {kind} "
+                        f"({', '.join(sorted(there))})"
+                    )
+
+
+def _over(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with those given in their place; tables are joined, key by key."""
+    joined = {
+        name: _over(values.get(name, {}), value) if isinstance(value, Mapping) else value
+        for name, value in given.items()
+    }
+    return {**values, **joined}
+
+
+def _given(changes: _Changes) -> dict[str, Any]:
+    """What goes over a sweep's own values as it is."""
+    return changes.model_dump(exclude={"axes", "datasets", "without"}, exclude_defaults=True)
+
+
+def _reduced(sweep: Mapping[str, Any], reduction: _Reduction, suite: Suite) -> dict[str, Any]:
+    """A sweep with the changes of every one, where its suite does not speak for it, and its own."""
+    every, own = reduction.every, reduction.sweeps.get(sweep["name"], _Changes())
+    given = {n: v for n, v in _given(every).items() if n in sweep or n not in OF_SUITES}
+    given = _over(given, _given(own))
+    if "params" in given:
+        given["params"] = _known(sweep["name"], given["params"], suite)
+    made = _over(sweep, given)
+    if "max_length" in given:
+        made.pop("image_size", None)
+    datasets = every.datasets | own.datasets
+    made["datasets"] = [datasets.get(name, name) for name in sweep["datasets"]]
+    axes = every.axes | own.axes
+    if "axes" in sweep:
+        made["axes"] = {name: axes.get(name, values) for name, values in sweep["axes"].items()}
+    without = every.without + own.without
+    if without:
+        made["variants"] = [_without(variant, without) for variant in sweep["variants"]]
+        made = _without(made, without)
+    return made
+
+
+def _known(sweep: str, params: Mapping[str, Any], suite: Suite) -> dict[str, Any]:
+    """Those that a model of the sweep has; and what no model of the suite has, which is an error."""
+    has = {
+        s.name: {name for v in s.variants for name in MODELS.get(v.model).declarable()}
+        for s in suite.sweeps
+    }
+    anywhere = set().union(*has.values())
+    return {n: value for n, value in params.items() if n in has[sweep] or n not in anywhere}
+
+
+def _without(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """A sweep or a variant that leaves some parameters at their defaults."""
+    kept = {name: v for name, v in table.get("params", {}).items() if name not in names}
+    return {**table, "params": kept}
