@@ -23,7 +23,7 @@ class Value(_Strict):
     name: str = Field(description="field's standard term, e.g. accuracy, macs, speedup")
     value: float
     unit: str = Field(
-        description="fraction, MACs, FLOPs, bytes, s, ratio, heads, J, W, gCO2e, count"
+        description="fraction, MACs, FLOPs, bytes, s, ratio, heads, tokens, J, W, gCO2e, count"
     )
     n: int | None = Field(default=None, description="how many observations it rests on")
     low: float | None = Field(default=None, description="lower end of the interval")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from benchmarks.statistics.intervals import (
     Interval,
     log_ratio_t,
+    paired_adjusted_wald,
     paired_bootstrap,
     paired_log_ratio_t,
     paired_t,
@@ -63,6 +64,39 @@ def test_bootstrap_is_ordered(
     check_order(inner, outer)
     assert inner.estimate == pytest.approx((sum(a) - sum(b)) / len(pairs))
     assert inner == paired_bootstrap(a, b, levels[0], 500, seed)
+
+
+@given(ANSWERS, LEVELS)
+def test_adjusted_wald_is_ordered_and_mirrored(
+    pairs: list[tuple[bool, bool]], levels: tuple[float, float]
+) -> None:
+    a, b = zip(*pairs, strict=True)
+    inner, outer = (paired_adjusted_wald(a, b, level) for level in levels)
+    check_order(inner, outer)
+    assert -1 <= outer.low < outer.high <= 1
+    assert inner.estimate == pytest.approx((sum(a) - sum(b)) / len(pairs))
+    swapped = paired_adjusted_wald(b, a, levels[0])
+    assert (swapped.low, swapped.high) == pytest.approx((-inner.high, -inner.low), abs=1e-12)
+
+
+def test_adjusted_wald_by_hand_and_beside_the_bootstrap() -> None:
+    wins, losses, n = 12, 4, 100
+    a = np.array([1] * wins + [0] * losses + [1] * (n - wins - losses))
+    b = np.array([0] * wins + [1] * losses + [1] * (n - wins - losses))
+    interval = paired_adjusted_wald(a, b)
+    half = 1.959964 * math.sqrt((13 / 102 + 5 / 102 - (8 / 102) ** 2) / 102)
+    assert interval.estimate == 0.08
+    assert (interval.low, interval.high) == pytest.approx((8 / 102 - half, 8 / 102 + half))
+    more = [np.tile(answers, 20) for answers in (a, b)]
+    ours, other = paired_adjusted_wald(*more), paired_bootstrap(*more)
+    assert (ours.low, ours.high) == pytest.approx((other.low, other.high), abs=0.001)
+
+
+def test_adjusted_wald_has_width_where_the_models_never_disagree() -> None:
+    same = np.ones(200, bool)
+    interval = paired_adjusted_wald(same, same)
+    assert interval.low == pytest.approx(-interval.high)
+    assert 0.005 < interval.high < 0.02
 
 
 def test_bootstrap_swap_mirrors() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,8 +18,8 @@ from benchmarks.meters.accuracy import measure
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.planning.points import Point
 from benchmarks.training.evaluate import confusion, macro_f1
-from models.config import EncoderConfig
-from models.interface import Classifier, ClassifierOutput, HeadDecisions
+from models.config import EncoderConfig, VisionConfig
+from models.interface import Classifier, ClassifierOutput, HeadDecisions, TokenDecisions
 
 if TYPE_CHECKING:
     from benchmarks.data.load import TextData
@@ -66,7 +67,7 @@ def split_of(tokens: list[int], labels: list[int]) -> EncodedSplit:
     )
 
 
-def run(*, heads: bool) -> Measurement:
+def run(model: Classifier) -> Measurement:
     test = split_of([0, 0, 1, 1, 2, 2, 2, 2], [0, 0, 1, 0, 2, 2, 2, 1])
     data = SimpleNamespace(
         card=SimpleNamespace(name="made-up", run_name="made-up", source=None),
@@ -78,7 +79,7 @@ def run(*, heads: bool) -> Measurement:
         test=lambda: test,
     )
     point = Point(model="fake", params={}, dataset="made-up", max_length=8)
-    subject = Subject(point, Fake(heads=heads).eval(), cast("TextData", data), None)
+    subject = Subject(point, model.eval(), cast("TextData", data), None)
     return measure(subject, {"batch_size": 3})
 
 
@@ -88,7 +89,7 @@ def value(measurement: Measurement, name: str, **context: Any) -> float:
 
 
 def test_accuracy_and_f1_are_the_hand_counted_ones() -> None:
-    measurement = run(heads=False)
+    measurement = run(Fake(heads=False))
     accuracy = measurement.values[0]
     assert (accuracy.name, accuracy.value, accuracy.n) == ("accuracy", 6 / 8, 8)
     assert (accuracy.method, accuracy.confidence) == ("wilson", 0.95)
@@ -104,7 +105,7 @@ def test_accuracy_and_f1_are_the_hand_counted_ones() -> None:
 
 
 def test_heads_are_recorded_per_model_layer_and_row() -> None:
-    measurement = run(heads=True)
+    measurement = run(Fake(heads=True))
     assert value(measurement, "accuracy") == 6 / 8
     assert value(measurement, "soft_accuracy") == 3 / 8
     assert value(measurement, "mean_k", layer=0) == pytest.approx(2.25)
@@ -129,8 +130,41 @@ def test_heads_are_recorded_per_model_layer_and_row() -> None:
     assert str(rows["s_0"].dtype) == "float32"
 
 
+class Halting(Fake):
+    """Layer 0 computes all five tokens, layer 1 as many as the label and two."""
+
+    def __init__(self) -> None:
+        super().__init__(heads=False)
+        self.config = cast("Any", VisionConfig(depth=2, d_model=8, max_length=8, n_classes=3))
+
+    def forward(
+        self, input_ids: Tensor, key_padding_mask: Tensor, segment_ids: Tensor | None = None
+    ) -> ClassifierOutput:
+        output = super().forward(input_ids, key_padding_mask, segment_ids)
+        kept = torch.stack([torch.full_like(input_ids[:, 0], 5), 2 + input_ids[:, 0]], dim=1)
+        keep = torch.arange(5) < kept[:, :, None]
+        nothing = torch.zeros(keep.shape)
+        return replace(output, tokens=TokenDecisions(kept, keep, nothing, nothing[:, 0]))
+
+
+def test_kept_tokens_are_recorded_per_model_layer_and_row() -> None:
+    measurement = run(Halting())
+    assert value(measurement, "mean_kept", layer=0) == 5
+    assert value(measurement, "mean_kept", layer=1) == pytest.approx(2 + 10 / 8)
+    assert value(measurement, "mean_kept") == pytest.approx((5 + 3.25) / 2)
+    assert value(measurement, "keep_ratio", tokens="all") == pytest.approx((1 + 0.65) / 2)
+    assert value(measurement, "keep_ratio", tokens="all", layer=1) == pytest.approx(0.65)
+    assert next(v.context for v in measurement.values if v.name == "mean_kept") == {}
+    assert {v.unit for v in measurement.values if v.name == "mean_kept"} == {"tokens"}
+    rows = measurement.arrays
+    assert rows is not None
+    assert rows["kept_0"].tolist() == [5] * 8
+    assert rows["kept_1"].tolist() == [2, 2, 3, 3, 4, 4, 4, 4]
+    assert "k_0" not in rows
+
+
 def test_the_data_used_says_what_was_cut_off() -> None:
-    data = run(heads=False).data
+    data = run(Fake(heads=False)).data
     assert data is not None
     assert (data.name, data.split, data.n, data.hash) == ("made-up", "test", 8, "abc")
     assert data.note == "a note; 1 of 8 inputs cut to 8 tokens"

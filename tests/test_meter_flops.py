@@ -116,12 +116,12 @@ def test_an_operator_that_nobody_counts_is_an_error_if_it_multiplies_matrices() 
     class Recurrent(Plain):
         def __init__(self) -> None:
             super().__init__("nothing")
-            self.lstm = nn.LSTM(8, 2, batch_first=True)
+            self.rnn = nn.RNN(8, 2, batch_first=True)
 
         def forward(self, input_ids: Tensor, *_: Any) -> ClassifierOutput:
-            return ClassifierOutput(self.lstm(self.embed(input_ids))[0][:, 0])
+            return ClassifierOutput(self.rnn(self.embed(input_ids))[0][:, 0])
 
-    with pytest.raises(MeterError, match="lstm"):
+    with pytest.raises(MeterError, match="rnn_tanh"):
         count_with_fvcore(Recurrent().eval(), batch_of(7))
 
 

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.errors import MeterError
 from benchmarks.meters.degenerate import degenerate_shares
 from benchmarks.meters.inputs import data_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.shares import share
 from benchmarks.records import Value
 from benchmarks.training.evaluate import BATCH_SIZE, confusion, macro_f1, predict
+from models.config import VisionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from benchmarks.data.load import EncodedSplit
+    from benchmarks.data.batches import Split
     from benchmarks.training.evaluate import Predictions
+    from models.config import ModelConfig
 
 
 def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
@@ -33,8 +36,10 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     Returns:
         accuracy and soft_accuracy (fraction, Wilson interval), macro_f1, mean_s and mean_k (whole
         model, then per layer with context `layer`), degenerate (context `heads`: see
-        `degenerate_shares`); per test row in `arrays`: row_id, label, prediction, length, loss, and per
-        layer i: s_i, k_i and heads_i (bit h set: head h was computed).
+        `degenerate_shares`); of a model that halts tokens mean_kept (tokens computed, class token
+        included; whole model, then per layer) and keep_ratio (their share); per test row in
+        `arrays`: row_id, label, prediction, length, loss, and per layer i: s_i, k_i and heads_i (bit h
+        set: head h was computed), or kept_i.
     """
     batch_size = int(options.get("batch_size", BATCH_SIZE))
     test = subject.data.test()
@@ -61,6 +66,8 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
             for kind, part in degenerate_shares(hard.s, hard.k, n_heads).items()
         ]
         series["head_use"] = hard.selected.mean(axis=0).round(6).tolist()
+    if hard.kept is not None:
+        values += kept_tokens(hard.kept, subject.model.config)
     return Measurement(
         values=values,
         data=data_used(subject.data),
@@ -68,6 +75,24 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
         info={"classes": list(subject.data.classes), "batch_size": batch_size},
         arrays=_per_row(test, hard),
     )
+
+
+def kept_tokens(kept: NDArray[np.int64], config: ModelConfig) -> list[Value]:
+    """mean_kept and keep_ratio of a model that halts tokens.
+
+    Args:
+        kept: (n, depth) tokens computed, class token included.
+        config: of the model; knows how many tokens an image has.
+    """
+    if not isinstance(config, VisionConfig):
+        raise MeterError(
+            f"{type(config).__name__} halts tokens, but does not say how many there are"
+        )
+    ratios = _means("keep_ratio", kept / config.n_tokens, "fraction")
+    in_all = [
+        value.model_copy(update={"context": {**value.context, "tokens": "all"}}) for value in ratios
+    ]
+    return _means("mean_kept", kept, "tokens") + in_all
 
 
 def losses(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -84,7 +109,7 @@ def losses(logits: NDArray[np.float32], labels: NDArray[np.int64]) -> NDArray[np
     return loss
 
 
-def _right(split: EncodedSplit, predictions: Predictions) -> int:
+def _right(split: Split, predictions: Predictions) -> int:
     return int((predictions.predicted == split.labels).sum())
 
 
@@ -108,7 +133,7 @@ def _recall(counts: NDArray[np.int64]) -> list[float | None]:
     ]
 
 
-def _per_row(split: EncodedSplit, predictions: Predictions) -> pd.DataFrame:
+def _per_row(split: Split, predictions: Predictions) -> pd.DataFrame:
     import pandas as pd
 
     columns: dict[str, NDArray[Any]] = {
@@ -124,4 +149,7 @@ def _per_row(split: EncodedSplit, predictions: Predictions) -> pd.DataFrame:
             columns[f"s_{layer}"] = predictions.s[:, layer].astype(np.float32)
             columns[f"k_{layer}"] = predictions.k[:, layer].astype(np.int8)
             columns[f"heads_{layer}"] = predictions.selected[:, layer] @ bits
+    if predictions.kept is not None:
+        for layer, kept in enumerate(predictions.kept.T):
+            columns[f"kept_{layer}"] = kept.astype(np.int16)
     return pd.DataFrame(columns)

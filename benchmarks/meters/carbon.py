@@ -16,7 +16,7 @@ from benchmarks.meters.options import with_defaults
 from benchmarks.records import DataUsed, Value
 
 if TYPE_CHECKING:
-    from benchmarks.data.batches import Batch
+    from benchmarks.data.batches import AnyBatch
 
 EnergySource = Literal["meter", "nvml", "rapl", "model", "constant"]
 
@@ -75,7 +75,7 @@ class Carbon:
         @torch.inference_mode()
         def one_pass() -> None:
             for batch in batches:
-                model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+                model(*batch.inputs)
 
         one_pass()
         with warnings.catch_warnings(action="ignore"):
@@ -84,7 +84,7 @@ class Carbon:
         with warnings.catch_warnings(action="ignore"):
             used = self._tracker.stop_task()
         return {
-            "n": passes * sum(len(batch.input_ids) for batch in batches),
+            "n": passes * sum(map(len, batches)),
             "seconds": seconds,
             # the models run on the CPU: an idle graphics card beside it is not theirs
             "cpu_j": used.cpu_energy * JOULES_PER_KWH,
@@ -229,7 +229,7 @@ def repeat_for(
             return passes, seconds
 
 
-def _batches(subject: Subject, size: int, n_inputs: int) -> list[Batch]:
+def _batches(subject: Subject, size: int, n_inputs: int) -> list[AnyBatch]:
     """Batches of similar length from inputs spread evenly over the test split."""
     import numpy as np
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.complexity.measure import UNITS, measures
-from benchmarks.data.load import load_card_text
+from benchmarks.data.load import TextData, load_card_text
+from benchmarks.errors import UsageError
 from benchmarks.meters.inputs import data_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.records import Value
@@ -25,6 +26,9 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
         subject: any point on the data set.
         options: none.
 
+    Raises:
+        UsageError: the data set has images.
+
     Returns:
         The mean of each measure; in `arrays` row_id and a column for each measure (NaN where an
         input has none), no texts; in `info.unmeasured` the reason for each that is missing.
@@ -32,9 +36,11 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     import pandas as pd
 
     del options
-    test = subject.data.test()
     data = subject.data
-    if subject.point.pretrained is not None:
+    if not isinstance(data, TextData):
+        raise UsageError(f"meter 'complexity' measures texts, and '{data.card.name}' has images")
+    test = data.test()
+    if subject.point.vocabulary is not None:
         # word measures look at words, whatever pieces the model reads
         data = load_card_text(
             data.card,

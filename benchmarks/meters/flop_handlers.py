@@ -23,13 +23,13 @@ from benchmarks.errors import MeterError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.data.batches import Batch
+    from benchmarks.data.batches import AnyBatch
     from models.interface import Classifier
 
 MATMUL_OPS = frozenset(
     {
         *("addmm", "baddbmm", "bmm", "conv", "einsum", "linear", "matmul", "mm"),
-        "scaled_dot_product_attention",
+        *("gru", "lstm", "scaled_dot_product_attention"),
     }
 )
 """Names under which fvcore counts matrix-multiply work, our handlers included."""
@@ -38,7 +38,7 @@ UNCOUNTED_MATMUL_OPS = frozenset(
     {
         *("addbmm", "addmv", "addr", "bilinear", "cdist", "chain_matmul", "dot", "inner"),
         *("linalg_multi_dot", "mv", "outer", "tensordot", "vdot"),
-        *("gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_tanh"),
+        *("gru_cell", "lstm_cell", "rnn_relu", "rnn_tanh"),
         *("_native_multi_head_attention", "_transformer_encoder_layer_fwd"),
     }
 )
@@ -83,13 +83,59 @@ def baddbmm_macs(inputs: Sequence[Any], outputs: Sequence[Any]) -> Counter[str]:
     return Counter({"baddbmm": math.prod(left) * right[-1]})
 
 
+def recurrent_macs(inputs: Sequence[Any], outputs: Sequence[Any]) -> Counter[str]:
+    """Handler of LSTMs and GRUs: each token meets every matrix of every layer and direction once."""
+    from fvcore.nn.jit_handles import get_shape
+
+    del outputs
+    sequence = get_shape(inputs[0])
+    # states and weights come as lists; packed sequences have the tokens' counts before them
+    lists = [part.node().inputs() for part in inputs if part.type().kind() == "ListType"]
+    shapes = [get_shape(part) for part in list(lists[-1])]
+    weights = sum(math.prod(shape) for shape in shapes if len(shape) == 2)
+    kind = "lstm" if len(lists) > 1 else "gru"
+    return Counter({kind: math.prod(sequence[:-1]) * weights})
+
+
+def einsum_macs(inputs: Sequence[Any], outputs: Sequence[Any]) -> Counter[str]:
+    """Handler of `einsum` of two tensors: matrix work if an index is summed over, else none.
+
+    fvcore halves whatever numpy's path search calls flops, also where nothing is summed.
+
+    Raises:
+        MeterError: it has more or fewer than two tensors.
+    """
+    from fvcore.nn.jit_handles import get_shape
+
+    del outputs
+    equation = inputs[0].toIValue().replace(" ", "")
+    shapes = [get_shape(part) for part in inputs[1].node().inputs()]
+    terms, _, result = equation.partition("->")
+    names = terms.split(",")
+    if len(names) != 2 or "." in terms or not result:
+        raise MeterError(
+            f"einsum '{equation}' cannot be counted: use two tensors and explicit indices"
+        )
+    sizes = {
+        index: size
+        for name, shape in zip(names, shapes, strict=True)
+        for index, size in zip(name, shape, strict=True)
+    }
+    shared = set(names[0]) & set(names[1])
+    return Counter({"einsum": math.prod(sizes.values()) if shared - set(result) else 0})
+
+
 HANDLERS: dict[str, Callable[[Sequence[Any], Sequence[Any]], Counter[str]]] = {
     "aten::scaled_dot_product_attention": sdpa_macs,
     "aten::baddbmm": baddbmm_macs,
+    "aten::baddbmm_": baddbmm_macs,
+    "aten::lstm": recurrent_macs,
+    "aten::gru": recurrent_macs,
+    "aten::einsum": einsum_macs,
 }
 
 
-def count_with_fvcore(model: Classifier, batch: Batch) -> ForwardCount:
+def count_with_fvcore(model: Classifier, batch: AnyBatch) -> ForwardCount:
     """MACs of one forward pass in eval mode, by fvcore's trace.
 
     Raises:
@@ -110,7 +156,8 @@ def count_with_fvcore(model: Classifier, batch: Batch) -> ForwardCount:
             ignored = {
                 name.rpartition("::")[2]: n for name, n in analysis.unsupported_ops().items()
             }
-    uncounted = sorted(UNCOUNTED_MATMUL_OPS & ignored.keys())
+    unknown = MATMUL_OPS | UNCOUNTED_MATMUL_OPS
+    uncounted = sorted(name for name in ignored if name.rstrip("_") in unknown)
     if uncounted:
         raise MeterError(
             f"fvcore cannot count {', '.join(uncounted)}, which multiplies matrices: add a handler "
@@ -126,14 +173,24 @@ def count_with_fvcore(model: Classifier, batch: Batch) -> ForwardCount:
     )
 
 
-def count_by_dispatch(model: Classifier, batch: Batch) -> ForwardCount:
-    """MACs of one forward pass in eval mode, by the operators that torch dispatches."""
+def count_by_dispatch(model: Classifier, batch: AnyBatch) -> ForwardCount:
+    """MACs of one forward pass in eval mode, by the operators that torch dispatches.
+
+    Fused attention and fused LSTMs, in which torch counts nothing, are taken apart.
+    """
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.utils.flop_counter import FlopCounterMode
 
     counted = _TensorsOut(model)
-    counter = FlopCounterMode(display=False)
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
+    counter = FlopCounterMode(display=False, custom_mapping=_in_place())
+    unfused_lstm = torch.backends.mkldnn.flags(enabled=False)
+    with (
+        warnings.catch_warnings(action="ignore"),  # of settings that only some GPUs have
+        torch.no_grad(),
+        sdpa_kernel(SDPBackend.MATH),
+        unfused_lstm,
+        counter,
+    ):
         counted(*_tensors(batch))
     by_operator = {
         str(op).rpartition(".")[2]: flops / 2
@@ -149,14 +206,38 @@ def count_by_dispatch(model: Classifier, batch: Batch) -> ForwardCount:
 
 
 def executed_counter() -> Any:
-    """A `FlopCounterMode` for whole passes as they really run, fused attention included.
+    """A `FlopCounterMode` for whole passes as they really run, fused operators included.
 
-    On CPU torch sends fused attention to an operator that is missing in its own table.
+    On CPU torch sends attention and LSTMs to operators that are missing in its own table.
     """
     from torch.utils.flop_counter import FlopCounterMode
 
     fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001
-    return FlopCounterMode(display=False, custom_mapping={fused: _fused_attention_flops})
+    return FlopCounterMode(
+        display=False,
+        custom_mapping={
+            fused: _fused_attention_flops,
+            torch.ops.aten.mkldnn_rnn_layer: _fused_lstm_flops,
+            **_in_place(),
+        },
+    )
+
+
+def _in_place() -> dict[Any, Any]:
+    """Products that are added to what is there already, which torch's own table has not."""
+    return dict.fromkeys((torch.ops.aten.addmm_, torch.ops.aten.baddbmm_), _product_flops)
+
+
+def _product_flops(
+    to: Sequence[int],
+    left: Sequence[int],
+    right: Sequence[int],
+    *_: Any,
+    out_shape: Any = None,
+    **__: Any,
+) -> int:
+    del to, out_shape
+    return 2 * math.prod(left) * right[-1]
 
 
 def _fused_attention_flops(
@@ -171,11 +252,24 @@ def _fused_attention_flops(
     return 2 * math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
-class _TensorsOut(nn.Module):
-    """The model as a tracer wants it, tensors in and out; keeps the pass's head counts aside.
+def _fused_lstm_flops(
+    sequence: Sequence[int],
+    from_input: Sequence[int],
+    from_state: Sequence[int],
+    *_: Any,
+    out_shape: Any = None,
+    **__: Any,
+) -> int:
+    """One layer in one direction."""
+    del out_shape
+    return 2 * math.prod(sequence[:-1]) * (math.prod(from_input) + math.prod(from_state))
 
-    The controllers' outputs are returned too: what decides k leaves the trace as a number, and a
-    tracer drops work whose result it does not see used.
+
+class _TensorsOut(nn.Module):
+    """The model as a tracer wants it, tensors in and out; keeps aside what each layer computed.
+
+    What decided on it is returned too: it leaves the trace as a number, and a tracer drops work
+    whose result it does not see used.
     """
 
     def __init__(self, model: Classifier) -> None:
@@ -185,12 +279,14 @@ class _TensorsOut(nn.Module):
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         output = self.model(*inputs)
-        if output.heads is None:
-            return (output.logits,)
-        self.k = tuple(output.heads.k[0].tolist())
-        return output.logits, output.heads.budget, output.heads.scores
+        if output.work is not None:
+            self.k = tuple(output.work[0].tolist())
+        if output.heads is not None:
+            return output.logits, output.heads.budget, output.heads.scores
+        if output.tokens is not None:
+            return output.logits, output.tokens.halting
+        return (output.logits,)
 
 
-def _tensors(batch: Batch) -> tuple[Tensor, ...]:
-    parts = (batch.input_ids, batch.key_padding_mask, batch.segment_ids)
-    return tuple(part for part in parts if part is not None)
+def _tensors(batch: AnyBatch) -> tuple[Tensor, ...]:
+    return tuple(part for part in batch.inputs if part is not None)

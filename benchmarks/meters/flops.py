@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from benchmarks.data.load import EncodedSplit
-    from models.config import EncoderConfig, Macs
+    from benchmarks.data.batches import Split
+    from models.config import Macs, ModelConfig
     from models.interface import Classifier
 
 DEFAULTS = {"batch_size": BATCH_SIZE}
@@ -56,10 +56,11 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     model, test = subject.model, subject.data.test()
     config = model.config
     counter = executed_counter()
+    counted = _telling(model, test, batch_size)
     with counter:
-        predictions = predict(model, test, batch_size=batch_size, seed=subject.point.seed)
-    costs = costs_of(config, test.lengths, predictions.k)
-    checked = check_formula(model, test, predictions.k)
+        predictions = predict(model, counted, batch_size=batch_size, seed=subject.point.seed)
+    costs = costs_of(config, test.lengths, predictions.work)
+    checked = check_formula(model, test, predictions.work)
     columns = {
         "macs": ("MACs", [cost.total for cost in costs]),
         "macs_attention": ("MACs", [cost.attention for cost in costs]),
@@ -74,9 +75,9 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     values.append(
         Value(
             name="macs_executed",
-            value=counter.get_total_flops() / 2 / len(test),
+            value=counter.get_total_flops() / 2 / len(counted),
             unit="MACs",
-            n=len(test),
+            n=len(counted),
             context={"stat": "mean", "batch_size": batch_size},
         )
     )
@@ -89,32 +90,41 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     )
 
 
+def _telling(model: Classifier, test: Split, batch_size: int) -> Split:
+    """What has to be run to know all costs: one batch, where inputs of one size all get equal work."""
+    first = test.take(np.arange(min(batch_size, len(test))))
+    alike = len(set(np.asarray(test.lengths).tolist())) == 1
+    return first if alike and predict(model, first, batch_size=batch_size).work is None else test
+
+
 def costs_of(
-    config: EncoderConfig, lengths: Sequence[int] | NDArray[Any], k: NDArray[np.int64] | None
+    config: ModelConfig, lengths: Sequence[int] | NDArray[Any], work: NDArray[np.int64] | None
 ) -> list[Macs]:
     """The formula's cost of each input.
 
     Args:
         config: states the formula.
-        lengths: (n,) tokens of each input, padding excluded.
-        k: (n, depth) heads computed; None for a model without head decisions.
+        lengths: (n,) tokens of each text, padding excluded, or side of each image in pixels.
+        work: (n, depth) heads or tokens that each layer computed; None: all.
     """
     cost = lru_cache(maxsize=None)(config.macs)
-    if k is None:
+    if work is None:
         return [cost(int(length)) for length in lengths]
-    return [cost(int(length), tuple(row)) for length, row in zip(lengths, k.tolist(), strict=True)]
+    rows = zip(lengths, work.tolist(), strict=True)
+    return [cost(int(length), tuple(row)) for length, row in rows]
 
 
 def check_formula(
-    model: Classifier, split: EncodedSplit, k: NDArray[np.int64] | None
+    model: Classifier, split: Split, work: NDArray[np.int64] | None
 ) -> dict[str, Any]:
     """Holds the formula against fvcore and torch's dispatch counter on a few real inputs, unpadded.
 
     Args:
         model: in eval mode.
         split: where the inputs come from: the shortest, median and longest, and those with the
-            fewest and the most heads.
-        k: (n, depth) heads computed in the pass over the whole split, to choose inputs by.
+            least and the most work.
+        work: (n, depth) heads or tokens computed in the pass over the whole split, to choose inputs
+            by.
 
     Returns:
         The figures for each input, the largest relative difference to each counter, and the
@@ -129,7 +139,7 @@ def check_formula(
     largest = {"fvcore": 0.0, "dispatch": 0.0}
     excluded: dict[str, float] = {}
     ignored: dict[str, int] = {}
-    for index in _telling_rows(np.asarray(split.lengths), k):
+    for index in _telling_rows(np.asarray(split.lengths), work):
         batch = collate(split, np.asarray([index]))
         length = int(split.lengths[index])
         row: dict[str, Any] = {"row_id": int(split.row_ids[index]), "length": length}
@@ -167,17 +177,20 @@ def _disagreement(name: str, row: dict[str, Any], formula: float, counted: Forwa
     return (
         f"the formula says {formula:,.0f} MACs, {name} counts {counted.macs:,.0f} "
         f"({_difference(formula, counted.macs):.1%} apart; at most {TOLERANCE:.0%} is allowed) on "
-        f"row {row['row_id']}, {row['length']} tokens, k = {counted.k}. By operator:\n{table}"
+        f"row {row['row_id']} of length {row['length']}, heads or tokens per layer: {counted.k}. "
+        f"By operator:\n{table}"
     )
 
 
-def _telling_rows(lengths: NDArray[Any], k: NDArray[np.int64] | None) -> list[int]:
+def _telling_rows(lengths: NDArray[Any], work: NDArray[np.int64] | None) -> list[int]:
     by_length = np.argsort(lengths, kind="stable")
     rows = [by_length[0], by_length[len(by_length) // 2], by_length[-1]]
-    if k is not None:
-        heads = k.sum(axis=1)
-        rows += [heads.argmin(), heads.argmax()]
-    return sorted({int(row) for row in rows})
+    if work is not None:
+        total = work.sum(axis=1)
+        rows += [total.argmin(), total.argmax()]
+    # one of those that cost the same: images all have one size
+    alike = {(int(lengths[row]), None if work is None else tuple(work[row])): row for row in rows}
+    return sorted({int(row) for row in alike.values()})
 
 
 def _spread(name: str, unit: str, column: Sequence[float]) -> list[Value]:
@@ -189,7 +202,7 @@ def _spread(name: str, unit: str, column: Sequence[float]) -> list[Value]:
     ]
 
 
-def _at_declared_k(config: EncoderConfig, lengths: NDArray[Any], *, adaptive: bool) -> list[Value]:
+def _at_declared_k(config: ModelConfig, lengths: NDArray[Any], *, adaptive: bool) -> list[Value]:
     """Mean cost over the inputs' lengths at each k: the same on every machine.
 
     A model whose head counts come from another's training has no such figure.
@@ -215,7 +228,7 @@ def _at_declared_k(config: EncoderConfig, lengths: NDArray[Any], *, adaptive: bo
     return values
 
 
-def _per_row(split: EncodedSplit, costs: Sequence[Macs]) -> Any:
+def _per_row(split: Split, costs: Sequence[Macs]) -> Any:
     import pandas as pd
 
     return pd.DataFrame(

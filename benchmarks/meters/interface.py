@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from benchmarks.data.load import TextData
+    from benchmarks.data.load import AnyData
     from benchmarks.planning.points import Point
     from benchmarks.records import DataUsed, Value
     from benchmarks.training.artifacts import Artifact
@@ -68,12 +68,17 @@ class MeterSpec:
 
 @dataclass
 class Subject:
-    """One point, ready to be measured: the model in eval mode with its weights, and its data."""
+    """One point, ready to be measured: the model in eval mode with its weights, and its data.
+
+    Attributes:
+        base: prepares the trained model whose weights this one started from, if it did.
+    """
 
     point: Point
     model: Classifier
-    data: TextData
+    data: AnyData
     artifact: Artifact | None
+    base: Callable[[], Subject] | None = None
 
 
 @dataclass

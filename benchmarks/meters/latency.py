@@ -16,7 +16,7 @@ from benchmarks.records import DataUsed, Value
 from benchmarks.statistics.intervals import MIN_PROCESSES, log_ratio_t
 
 if TYPE_CHECKING:
-    from benchmarks.data.batches import Batch
+    from benchmarks.data.batches import AnyBatch
     from models.interface import Classifier
 
 TimeBlock = Callable[[Callable[[], None], float], float]
@@ -133,7 +133,7 @@ class Latency:
                 )
         return {
             "batch_size": size,
-            "n_inputs": sum(len(batch.input_ids) for batch in inputs),
+            "n_inputs": sum(map(len, inputs)),
             "candidate_s": seconds[0],
             "baseline_s": seconds[1],
             "log_ratios": [math.log(b / a) for a, b in zip(*seconds, strict=True)],
@@ -141,7 +141,7 @@ class Latency:
             "baseline_macs": macs[1],
         }
 
-    def _seconds_of_one(self, model: Classifier, batch: Batch, longest: float) -> float:
+    def _seconds_of_one(self, model: Classifier, batch: AnyBatch, longest: float) -> float:
         """Seconds of a batch, taken from its second pass unless the first is past `longest`."""
         run = _runner(model, [batch])
         seconds = 0.0
@@ -249,7 +249,7 @@ def _noise(parts: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"noisy at batch {size}: IQR/median of the blocks' ratios is {spread:.0%}"]
 
 
-def _draw(subject: Subject, size: int, n_inputs: int, seed: list[int]) -> list[Batch]:
+def _draw(subject: Subject, size: int, n_inputs: int, seed: list[int]) -> list[AnyBatch]:
     """Whole batches of `size` inputs, `n_inputs` in all or one batch if that is more."""
     import numpy as np
 
@@ -261,7 +261,7 @@ def _draw(subject: Subject, size: int, n_inputs: int, seed: list[int]) -> list[B
     return [collate(split, rows[i : i + size]) for i in range(0, n, size)]
 
 
-def _first_pass(subject: Subject, inputs: Sequence[Batch]) -> float:
+def _first_pass(subject: Subject, inputs: Sequence[AnyBatch]) -> float:
     """Warms the model up, looks at what it says, and returns its MACs by formula, unpadded.
 
     Raises:
@@ -273,23 +273,23 @@ def _first_pass(subject: Subject, inputs: Sequence[Batch]) -> float:
     config = subject.model.config
     with torch.inference_mode():
         for batch in inputs:
-            output = subject.model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+            output = subject.model(*batch.inputs)
             if not bool(torch.isfinite(output.logits).all()):
                 raise MeterError(f"'{subject.point.label}' gives outputs that are not finite")
-            lengths = (~batch.key_padding_mask).sum(dim=1).tolist()
-            heads = [None] * len(lengths) if output.heads is None else output.heads.k.tolist()
+            lengths = batch.lengths
+            work = [None] * len(lengths) if output.work is None else output.work.tolist()
             total += sum(
-                config.macs(length, k).total for length, k in zip(lengths, heads, strict=True)
+                config.macs(length, done).total for length, done in zip(lengths, work, strict=True)
             )
     return total
 
 
-def _runner(model: Classifier, inputs: Sequence[Batch]) -> Callable[[], None]:
+def _runner(model: Classifier, inputs: Sequence[AnyBatch]) -> Callable[[], None]:
     import torch
 
     @torch.inference_mode()
     def run() -> None:
         for batch in inputs:
-            model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+            model(*batch.inputs)
 
     return run

@@ -18,7 +18,7 @@ from benchmarks.records import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from benchmarks.data.batches import Batch
+    from benchmarks.data.batches import AnyBatch
     from models.interface import Classifier
 
 DEFAULTS = {"batch_sizes": (1, 32)}
@@ -78,13 +78,13 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
     )
 
 
-def peak_of_forward(model: Classifier, batch: Batch) -> int:
+def peak_of_forward(model: Classifier, batch: AnyBatch) -> int:
     """Peak bytes of one forward pass; the first pass, which may fill caches, is not counted."""
     import torch
 
     @torch.inference_mode()
     def forward() -> Any:
-        return model(batch.input_ids, batch.key_padding_mask, batch.segment_ids)
+        return model(*batch.inputs)
 
     forward()
     return peak_of(forward)

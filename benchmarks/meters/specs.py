@@ -37,11 +37,17 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def _is_share(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and 0 <= value <= 1
+
+
 COUNT = OptionKind("a whole number from 1 to 1048576", _is_count)
 COUNTS = OptionKind("a list of whole numbers from 1 to 1048576", _are_counts)
 PROCESSES = OptionKind("a whole number from 1 to 100", _is_few)
 SECONDS = OptionKind("a number of seconds above 0", _is_time)
 SEED = OptionKind("a whole number from 0 to 4294967295", _is_seed)
+SHARE = OptionKind("a number from 0 to 1", _is_share)
 TEXT = OptionKind("a text", _is_text)
 
 SPECS: tuple[MeterSpec, ...] = (
@@ -63,6 +69,18 @@ SPECS: tuple[MeterSpec, ...] = (
         first_seed_only=True,
         of_data=True,
         libraries=("scikit-learn",),
+    ),
+    MeterSpec(
+        name="sparsity",
+        target="benchmarks.meters.sparsity:measure",
+        summary="how sparse each layer's and head's attention is; which tokens are kept, of halting ones",
+        options={"n_inputs": COUNT, "batch_size": COUNT},
+    ),
+    MeterSpec(
+        name="deletion",
+        target="benchmarks.meters.deletion:measure",
+        summary="validation accuracy lost by deleting the attention of layers, without training",
+        options={"n_inputs": COUNT, "margin": SHARE, "batch_size": COUNT},
     ),
     MeterSpec(
         name="flops",

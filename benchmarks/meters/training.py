@@ -84,11 +84,14 @@ def _series(artifact: Artifact) -> dict[str, list[Any]]:
             "mean_s": epoch.mean_s,
             "mean_k": epoch.mean_k,
             "entropy": epoch.entropy,
+            "samples": epoch.samples or None,
         }
         row |= {f"loss_{name}": loss for name, loss in epoch.losses.items()}
         row |= {f"schedule_{name}": value for name, value in epoch.schedules.items()}
         rows.append(row)
-    series = {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+    # the stages of a distillation have other loss parts
+    names = dict.fromkeys(name for row in rows for name in row)
+    series = {name: [row.get(name) for row in rows] for name in names}
     return {
         name: entries for name, entries in series.items() if any(e is not None for e in entries)
     }

@@ -19,6 +19,7 @@ from benchmarks.paths import resource_dir
 from benchmarks.statistics.intervals import (
     Interval,
     log_ratio_t,
+    paired_adjusted_wald,
     paired_bootstrap,
     paired_log_ratio_t,
     paired_t,
@@ -114,7 +115,15 @@ def simulate(scenario: Scenario, trials: int) -> Coverage:
 
 def scenarios() -> list[Scenario]:
     """Every scenario, in the order of the table."""
-    return [*_accuracies(), *_differences(), *_seeds(), *_processes(), *_ranks(), _bad()]
+    return [
+        *_accuracies(),
+        *_differences(),
+        *_deletions(),
+        *_seeds(),
+        *_processes(),
+        *_ranks(),
+        _bad(),
+    ]
 
 
 def _accuracies() -> list[Scenario]:
@@ -162,6 +171,25 @@ def _differences() -> list[Scenario]:
         return Scenario(name, "paired_bootstrap", n, only_a - only_b, draw, cost=5)
 
     return [scenario(data, a, b) for data, row in disagreements.items() for a, b in row]
+
+
+def _deletions() -> list[Scenario]:
+    """Shares of validation examples that only the whole model, and only the cut one, gets right."""
+    disagreements = {
+        500: ((0.03, 0.02), (0.10, 0.02), (0.30, 0.02)),
+        2000: ((0.004, 0.004), (0.03, 0.02), (0.60, 0.01)),
+    }
+
+    def scenario(n: int, only_a: float, only_b: float) -> Scenario:
+        def draw(rng: np.random.Generator) -> Interval:
+            cell = rng.random(n)
+            both = cell >= only_a + only_b
+            return paired_adjusted_wald(both | (cell < only_a), both | (cell >= only_a), NOMINAL)
+
+        name = f"a model without a layer, {n} inputs, disagree on {only_a:.1%} / {only_b:.1%}"
+        return Scenario(name, "paired_adjusted_wald", n, only_a - only_b, draw, cost=5)
+
+    return [scenario(n, a, b) for n, row in disagreements.items() for a, b in row]
 
 
 def _seeds() -> list[Scenario]:
@@ -328,6 +356,9 @@ error, *mean width* is on the scale of the estimate (a fraction of examples, or 
 
 - One run, and two models on one test set: n is the size of the real test set. These intervals speak
   of the test set with the weights held fixed, not of other seeds.
+- A model without a layer: as two models, on the few inputs of a validation split. Where the two hardly
+  disagree this interval covers more than it claims (not shown: 100 % at 500 inputs of which the two
+  models differ on one, where the bootstrap covers 59 %).
 - Seeds: the differences' standard deviation is 0.8 points. Three seeds cover what they should, at
   the price of a width of 3.5 points: most differences stay undecided, rightly. Two seeds give 11
   points. Skewed differences (skewness 1) cost one to two points of coverage.

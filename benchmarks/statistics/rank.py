@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 MIN_INPUTS = 10
+MIN_LAYERS = 4
 
 
 def spearman(x: ArrayLike, y: ArrayLike) -> float | None:
@@ -52,6 +53,36 @@ def partial_spearman(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float | No
         return xy  # the third measure is constant and explains nothing
     left = (1 - xz**2) * (1 - yz**2)
     return float((xy - xz * yz) / left**0.5) if left > 1e-9 else None
+
+
+def rank_partial(x: ArrayLike, y: ArrayLike, given: Sequence[ArrayLike] = ()) -> float | None:
+    """Spearman's correlation over a few layers, with the ranks of other measures held fixed.
+
+    The correlation of what is left of the ranks of x and of y after a least-squares fit on the ranks
+    of the others; without others, plain Spearman.
+
+    Args:
+        x: (n,) numbers, one a layer.
+        y: (n,) likewise.
+        given: any number of further ones.
+
+    Returns:
+        A value in [-1, 1]; None where fewer than 4 layers are left after one is given up for each
+        measure held fixed, where x or y is constant, or where the others determine one of them.
+    """
+    import numpy as np
+    from scipy import stats
+
+    n = len(np.asarray(x))
+    if n - len(given) < MIN_LAYERS:
+        return None
+    ranks = [stats.rankdata(np.asarray(values)) for values in (x, y, *given)]
+    fixed = np.column_stack([np.ones(n), *ranks[2:]])
+    left = [r - fixed @ np.linalg.lstsq(fixed, r, rcond=None)[0] for r in ranks[:2]]
+    lengths = [float(np.linalg.norm(r)) for r in left]
+    if min(lengths) < 1e-6:
+        return None
+    return float(np.clip(left[0] @ left[1] / (lengths[0] * lengths[1]), -1.0, 1.0))
 
 
 def over_seeds(correlations: Sequence[float], n_inputs: int) -> Interval:
