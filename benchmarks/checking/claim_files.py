@@ -22,15 +22,16 @@ from benchmarks.toml_files import read_toml, shown
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Names = Annotated[tuple[Text, ...], Field(min_length=1)]
-Quantity = Literal["accuracy_difference", "macs_ratio", "speedup"]
-Method = Literal["paired_t", "paired_log_ratio_t", "log_ratio_t"]
+Quantity = Literal["accuracy_difference", "macs_ratio", "parameters_ratio", "speedup"]
+Method = Literal["paired_t", "paired_log_ratio_t", "counted", "log_ratio_t"]
 
 DECIDES: dict[Quantity, Method] = {
     "accuracy_difference": "paired_t",
     "macs_ratio": "paired_log_ratio_t",
+    "parameters_ratio": "counted",
     "speedup": "log_ratio_t",
 }
-"""The one interval whose coverage was simulated for each quantity."""
+"""The one interval whose coverage was simulated for each quantity; what is counted needs none."""
 
 
 class _Strict(BaseModel):
@@ -65,6 +66,7 @@ class Claim(_Strict):
 
     - `accuracy_difference`: test accuracy of the candidate minus the baseline's (fraction).
     - `macs_ratio`: the candidate's whole-model MACs, mean over the test inputs, over the baseline's.
+    - `parameters_ratio`: the candidate's number of parameters over the baseline's.
     - `speedup`: the baseline's time over the candidate's at `batch_size`.
     """
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.catalog import MODELS
 from benchmarks.checking.attention import attention_need
 from benchmarks.checking.claim_files import load_claims
 from benchmarks.checking.verdicts import ClaimResult, Verdict, judge
@@ -68,6 +69,7 @@ def evaluate_claim(claim: Claim, results: ResultSet, *, evidence: bool = True) -
     judges = {
         "accuracy_difference": _accuracy,
         "macs_ratio": _macs,
+        "parameters_ratio": _parameters,
         "speedup": _speedup,
     }
     verdicts = [judges[claim.quantity](claim, results, c, evidence) for c in _cells(claim, results)]
@@ -145,14 +147,6 @@ def _accuracy(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> 
     differences = [pair.ours - pair.theirs for pair in pairs]
     interval = paired_t(differences, claim.confidence) if len(pairs) > 1 else None
     estimate = interval.estimate if interval else differences[0]
-    need = attention_need(
-        results,
-        claim.sweep,
-        cell.dataset,
-        claim.baseline,
-        margin=abs(claim.threshold.value),
-        confidence=claim.confidence,
-    )
     return _decided(
         claim,
         results,
@@ -161,8 +155,23 @@ def _accuracy(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> 
         interval,
         records=[record for pair in pairs for record in pair.records],
         evidence=_over_examples(claim, results, pairs) if evidence else {},
-        caveats=[need.text] if need.text else [],
+        caveats=_need_of_attention(claim, results, cell),
     )
+
+
+def _need_of_attention(claim: Claim, results: ResultSet, cell: _Cell) -> list[str]:
+    """What is known of it; of students the report says which layers' attention is needed."""
+    if MODELS.get(cell.points[0].point.model).source == "teacher":
+        return []
+    need = attention_need(
+        results,
+        claim.sweep,
+        cell.dataset,
+        claim.baseline,
+        margin=abs(claim.threshold.value),
+        confidence=claim.confidence,
+    )
+    return [need.text] if need.text else []
 
 
 def _over_examples(claim: Claim, results: ResultSet, pairs: Sequence[_Pair]) -> dict[str, Interval]:
@@ -209,6 +218,25 @@ def _macs(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verd
         records=[record for pair in pairs for record in pair.records],
         evidence=beside,
         caveats=["the same on every seed, so the interval has no width"] if identical else [],
+    )
+
+
+def _parameters(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+    """Counted, the same for every seed: an interval of no width decides."""
+    del evidence
+    pairs = _pairs(claim, results, cell, "memory", "parameters")
+    if not pairs:
+        return _unmeasured(results, cell, f"parameters of {cell.candidate} and {claim.baseline}")
+    ratio = pairs[0].ours / pairs[0].theirs
+    return _decided(
+        claim,
+        results,
+        cell,
+        ratio,
+        Interval(ratio, ratio, ratio, claim.decided_by, claim.confidence, len(pairs)),
+        records=[record for pair in pairs for record in pair.records],
+        evidence={},
+        caveats=["counted, so the interval has no width"],
     )
 
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 from benchmarks.reporting.sections.caveats import caveats
 from benchmarks.reporting.sections.complexity import complexity
+from benchmarks.reporting.sections.kernels import kernel_section
+from benchmarks.reporting.sections.layers import layers
 from benchmarks.reporting.sections.overview import heading, setting
 from benchmarks.reporting.sections.provenance import ours, problems, repeat, stand_ins
+from benchmarks.reporting.sections.replacement import replacement
 from benchmarks.reporting.sections.studies import studies
 from benchmarks.reporting.sections.summary import summary
 from benchmarks.reporting.sections.tables import results
@@ -40,11 +43,14 @@ def page(
         MARK,
         heading(view, decides=bool(claims)),
         summary(view, claims),
+        layers(view),
         verdicts(claims, view),
         f"## Read this first\n\n{warned}" if warned else "",
         setting(view),
         results(view),
         studies(view),
+        replacement(view),
+        kernel_section(view),
         complexity(view, reference=reference),
         _figures(figures),
         ours(view),

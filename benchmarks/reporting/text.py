@@ -9,6 +9,7 @@ from tabulate import tabulate
 
 if TYPE_CHECKING:
     from benchmarks.records import Value
+    from benchmarks.statistics.intervals import Interval
 
 MISSING = "missing"
 """A number that the suite asks for and that is not there (yet)."""
@@ -71,6 +72,26 @@ def points_span(low: float, high: float) -> str:
     return f"[{points(low, digits)}, {points(high, digits)}]"
 
 
+def gap_text(gap: Interval, *, bare: bool = False) -> str:
+    """A difference in points with its interval, e.g. "+1.2 [-0.3, 2.7]".
+
+    Args:
+        gap: as a share; "single" or no width: no interval.
+        bare: leaves the interval out.
+    """
+    if bare or gap.method == "single":
+        return points(gap.estimate)
+    return f"{points(gap.estimate)} {points_span(gap.low, gap.high)}"
+
+
+def difference_text(gap: Interval) -> str:
+    """A difference in points, and in a word what its interval says of its sign."""
+    if gap.method == "single":
+        return f"{points(gap.estimate)} points"
+    word = "higher" if gap.low > 0 else "lower" if gap.high < 0 else "no difference shown"
+    return f"{points(gap.estimate)} points {points_span(gap.low, gap.high)}, {word}"
+
+
 def span(low: float, high: float, digits: int, scale: float = 1.0) -> str:
     """An interval in brackets, e.g. "[0.91, 1.08]"."""
     return f"[{low * scale:.{digits}f}, {high * scale:.{digits}f}]"
@@ -122,6 +143,28 @@ def pooled(seeds: int) -> str:
 def counted(n: int, singular: str, plural: str = "") -> str:
     """1 -> "1 seed", 3 -> "3 seeds"."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def layers_text(layers: Sequence[int]) -> str:
+    """(4, 5, 6, 7) -> "4-7"; () -> "none"; single layers and gaps are written out."""
+    runs: list[list[int]] = []
+    for layer in layers:
+        if runs and layer == runs[-1][-1] + 1:
+            runs[-1].append(layer)
+        else:
+            runs.append([layer])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs) or "none"
+
+
+def axis_text(name: str, value: Any, *, images: bool = False) -> str:
+    """One axis value with its name, e.g. "depth 4", "layers 4-7 replaced", "224 x 224 pixels"."""
+    if name == "replace" and value is not None:
+        if not value:
+            return "no layer replaced"
+        return f"{'layer' if len(value) == 1 else 'layers'} {layers_text(value)} replaced"
+    if name == "max_length" and images:
+        return f"{value} x {value} pixels"
+    return f"{name} {shown(value)}"
 
 
 def shown(value: Any) -> str:

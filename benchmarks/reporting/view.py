@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
 from benchmarks.data.card import find_card
-from benchmarks.reporting.text import shown
+from benchmarks.reporting.text import axis_text
 from benchmarks.statistics.intervals import Interval, paired_t
 
 if TYPE_CHECKING:
@@ -76,6 +76,31 @@ class Variant:
         """Whether its weights are trained (a cost sweep uses fresh ones)."""
         return self.points[0].point.trained
 
+    @property
+    def is_student(self) -> bool:
+        """Whether it is distilled from a teacher."""
+        return self.trained and MODELS.get(self.model).source == "teacher"
+
+    @property
+    def decides_heads(self) -> bool:
+        """Whether it runs another number of heads than it has, or as many as another model does."""
+        model = MODELS.get(self.model)
+        return model.source in {"budgets", "weights", "macs"} or bool(
+            {"s_min", "budget"} & set(model.declarable())
+        )
+
+    @property
+    def halts_tokens(self) -> bool:
+        """Whether it stops computing tokens on the way; a student does if its teacher does."""
+        source = self.points[0].point.source
+        models = [self.model, *([source.model] if source is not None else [])]
+        return any("keep_ratio" in MODELS.get(model).declarable() for model in models)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether its inputs are images, whose length is their side in pixels."""
+        return MODELS.get(self.model).inputs == "image"
+
 
 class View:
     """Look-ups over one `ResultSet`; failed records count as absent here.
@@ -138,25 +163,37 @@ class View:
 
     @cached_property
     def main(self) -> dict[str, list[Variant]]:
-        """Trained variants of sweeps without axes, by data set: the main tables."""
-        plain: dict[str, list[Variant]] = defaultdict(list)
+        """Trained variants without axes, by data set, each label once: the main tables.
+
+        Students have tables of their own, by the layers replaced.
+        """
+        plain: dict[str, dict[tuple[str, str], Variant]] = defaultdict(dict)
         for variant in self.variants:
-            if variant.trained and not variant.axes:
-                plain[variant.dataset].append(variant)
-        return dict(plain)
+            if variant.trained and not variant.axes and not variant.is_student:
+                plain[variant.dataset].setdefault((variant.group_id, variant.label), variant)
+        return {dataset: list(found.values()) for dataset, found in plain.items()}
 
     @cached_property
     def studies(self) -> dict[tuple[str, str], list[Variant]]:
         """Trained variants of sweeps with axes, by (sweep, data set)."""
         found: dict[tuple[str, str], list[Variant]] = defaultdict(list)
         for variant in self.variants:
-            if variant.trained and variant.axes:
+            if variant.trained and variant.axes and not variant.is_student:
                 found[variant.sweep, variant.dataset].append(variant)
         return dict(found)
 
     @cached_property
     def costs(self) -> dict[str, list[Variant]]:
-        """Untrained variants, by sweep: cost only."""
+        """Untrained variants, by sweep: cost only; those of hybrids are `hybrids`."""
+        return {name: found for name, found in self._untrained.items() if not _replaces(found)}
+
+    @cached_property
+    def hybrids(self) -> dict[str, list[Variant]]:
+        """Untrained variants of the sweeps that replace attention, by sweep."""
+        return {name: found for name, found in self._untrained.items() if _replaces(found)}
+
+    @cached_property
+    def _untrained(self) -> dict[str, list[Variant]]:
         found: dict[str, list[Variant]] = defaultdict(list)
         for variant in self.variants:
             if not variant.trained:
@@ -165,8 +202,8 @@ class View:
 
     @cached_property
     def labels(self) -> list[str]:
-        """Labels of the trained variants, baselines first: the order of colours."""
-        trained = [v for v in self.variants if v.trained]
+        """Labels of the trained variants, baselines first and students last: the order of colours."""
+        trained = sorted((v for v in self.variants if v.trained), key=lambda v: v.is_student)
         ordered = [v.label for v in trained if v.is_baseline]
         ordered += [v.label for v in trained]
         return list(dict.fromkeys(ordered))
@@ -297,8 +334,9 @@ class View:
         use = planned.uses[0] if planned else None
         on = record.data.name if record.data else self.name(record.point["dataset"])
         parts = [f"`{use.label if use else record.label}` on {on}"]
+        images = MODELS.get(record.point["model"]).inputs == "image"
         parts += [
-            f"{name} {shown(value)}"
+            axis_text(name, value, images=images)
             for name, value in (use.axes.items() if use else ())
             if name != "seed"
         ]
@@ -328,3 +366,7 @@ class View:
         for record in self._records.values():
             found[record.point_id].append(record)
         return found
+
+
+def _replaces(variants: Sequence[Variant]) -> bool:
+    return any("replace" in MODELS.get(v.model).declarable() for v in variants)

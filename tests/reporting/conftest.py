@@ -23,20 +23,7 @@ from benchmarks.results import ResultSet, collect
 from benchmarks.running.store import RecordStore
 
 SUITE = (Path(__file__).parent / "made-up.toml").read_text(encoding="utf-8")
-VALIDATION = """
-schema = 1
-title = "A choice"
-description = "Of a recipe."
-seeds = [0]
-[[sweep]]
-name = "rates"
-datasets = ["r8"]
-max_length = 64
-meters = ["training"]
-params = { depth = 2, d_model = 64, n_heads = 8 }
-axes = { peak_lr = [0.001, 0.01], epochs = [2, 4] }
-variants = [{ label = "dense", model = "dense" }]
-"""
+VALIDATION = (Path(__file__).parent / "validation.toml").read_text(encoding="utf-8")
 
 ACCURACY = {
     ("r8", "dense"): 0.954,
@@ -56,7 +43,9 @@ ACCURACY = {
 }
 MEAN_S = {"budget-high": 0.82}
 HEADED = {"budgetformer", "random-trained", "random-at-test"}
-N_TEST = {"r8": 2189, "rotten-tomatoes": 1706, "random-tokens": 64}
+N_TEST = {
+    "r8": 2189, "rotten-tomatoes": 1706, "random-tokens": 64, "cifar-10": 10_000, "random-images": 32,
+}  # fmt: skip
 WRITTEN = "2026-11-29T10:20:30+00:00"
 
 
@@ -77,6 +66,7 @@ class Tuning:
     fail: Callable[[Measurable], bool] = lambda _: False
     keep: Callable[[Measurable], bool] = lambda _: True
     warn: Callable[[Measurable], list[str]] = lambda _: []
+    makers: dict[str, Callable[..., Any]] = field(default_factory=dict)
 
 
 class MadeUp:
@@ -124,9 +114,10 @@ def made_up_record(wanted: Measurable, tuning: Tuning) -> tuple[Record, pd.DataF
             "memory": _memory, "latency": _latency, "carbon": _carbon,
             "complexity": _complexity,
         }  # fmt: skip
+        makers |= tuning.makers
         values, series, info, frame = makers[wanted.meter.name](wanted, config, tuning)
         contents = {"values": values, "series": series, "info": info}
-    generated = point.dataset == "random-tokens"
+    generated = point.dataset.startswith("random-")
     record = Record(
         meter=wanted.meter.name,
         kind=wanted.meter.kind,
@@ -168,6 +159,8 @@ def made_up_record(wanted: Measurable, tuning: Tuning) -> tuple[Record, pd.DataF
 
 def _note(point: Any) -> str:
     part = [f"{point.train_fraction:g} of the training rows"] if point.train_fraction < 1 else []
+    if MODELS.get(point.model).inputs == "image":
+        return "; ".join(part)
     return "; ".join([*part, f"700 of {N_TEST[point.dataset]} inputs cut to 64 tokens"])
 
 
@@ -358,6 +351,12 @@ def _training(wanted: Measurable, config: dict[str, Any], tuning: Tuning) -> Any
 def tuning() -> type[Tuning]:
     """`Tuning`, for tests that change the made-up numbers."""
     return Tuning
+
+
+@pytest.fixture(scope="session")
+def made_up_suite() -> type[MadeUp]:
+    """`MadeUp`, for suites of other folders."""
+    return MadeUp
 
 
 @pytest.fixture

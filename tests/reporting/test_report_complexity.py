@@ -51,12 +51,16 @@ def arrays_of(wanted: Measurable) -> pd.DataFrame:
     row = np.arange(N)
     if wanted.meter.name == "complexity":
         own = {"pairs": 8 + 4 * (row % 3)} if wanted.point.dataset == "mqar" else {}
+        if wanted.point.dataset == "listops":
+            own = {"depth": 2 + row % 2, "digits": 6 + 2 * (row // 2 % 2)}
         overlap = np.where(row == 7, np.nan, row / N)
         # rows in another order than the decisions': they must be joined by id
         frame = pd.DataFrame({"row_id": row, "length": 5 + row % 7, **own, "overlap": overlap})
         return frame.iloc[::-1]
     frame = pd.DataFrame({"row_id": row, "label": row % 3, "prediction": row % 3})
     frame["length"], frame["loss"] = 5 + row % 7, (N - row) / N
+    if wanted.point.dataset == "listops":
+        frame["prediction"] += row % 2  # right at depth 2 alone
     if wanted.point.label != "dense":
         follows = wanted.point.label == "budget"
         frame["s_0"] = row / N if follows else rng.random(N)
@@ -173,6 +177,23 @@ def test_a_diagnostic_is_called_one_and_told_by_difficulty(view: View) -> None:
     assert all(f" pairs {n} |" in part for n in (8, 12, 16))
     assert TEXTS[0] not in part  # no pair of texts
     assert "disagreement (no ratings | here)" in part
+
+
+@pytest.mark.usefixtures("texts")
+def test_both_dials_of_a_diagnostic_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "SUITE", SUITE.replace("mqar", "listops"))
+    text = complexity(view_of(tmp_path), reference=False)
+    _, part = text.split("### Complexity of inputs of listops (diagnostic)")
+    assert all(f" depth {n} |" in part for n in (2, 3))
+    assert all(f" digits {n} |" in part for n in (6, 8))
+    assert all(f" depth {d}, digits {n} |" in part for d in (2, 3) for n in (6, 8))
+    rows = [line.split("|")[2:-1] for line in part.splitlines() if line.startswith("| `dense`")]
+    by_depth, by_digits, by_both = ([cell.strip() for cell in row] for row in rows)
+    assert by_digits == ["50.0", "50.0"]
+    assert by_depth == ["100.0", "0.0"]
+    assert by_both == ["100.0", "100.0", "0.0", "0.0"]
 
 
 def test_missing_records_are_said(tmp_path: Path) -> None:

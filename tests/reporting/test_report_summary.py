@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.checking.claim_files import load_claim
 from benchmarks.checking.claims import evaluate_claim
-from benchmarks.reporting.sections.summary import _gap, summary
+from benchmarks.reporting.sections.summary import summary
+from benchmarks.reporting.text import difference_text
 from benchmarks.reporting.view import View
 from benchmarks.statistics.intervals import Interval
 
@@ -121,7 +122,7 @@ def test_more_work_is_not_called_a_saving(made_up: Any, tuning: Any) -> None:
 
 
 def test_an_end_beside_zero_shows_its_side() -> None:
-    assert _gap(Interval(-0.009, -0.018, -0.0003, "paired_t", 0.95, 3)) == (
+    assert difference_text(Interval(-0.009, -0.018, -0.0003, "paired_t", 0.95, 3)) == (
         "-0.9 points [-1.80, -0.03], lower"
     )
 

@@ -15,7 +15,7 @@ TITLES = {
     "n_heads_fixed_d_model": "heads per layer H (d_model fixed)",
     "n_heads_fixed_head_dim": "heads per layer H (head_dim fixed)",
     "train_fraction": "share of the training split",
-    "max_length": "tokens kept of an input",
+    "max_length": "tokens kept of a text, or side of an image in pixels",
     "k_fraction": "k/H",
     "peak_lr": "peak learning rate",
     "epochs": "epochs",

@@ -1,4 +1,4 @@
-"""Accuracy against the realised speed-up over dense, beside the one that the MACs promise."""
+"""Accuracy against the realised speed-up over the baseline, beside the one that the MACs promise."""
 
 from __future__ import annotations
 
@@ -53,15 +53,16 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             ax.plot(*zip(*line, strict=True), color=style.MUTED, lw=0.9, zorder=1)
         ax.axvline(1.0, color=style.INK, lw=0.8)
         ax.set_title(style.wrapped(view.name(dataset)))
-        ax.set_xlabel(f"speed-up over dense at batch {batch_size} (x)")
+        ax.set_xlabel(f"speed-up over the baseline at batch {batch_size} (x)")
     axes[0][0].set_ylabel("test accuracy of the timed weights (%)")
     style.legend_below(figure, axes[0])
     processes = f" over {min(n_processes)} processes" if n_processes else ""
     return style.Drawing(
         figure,
-        "Test accuracy against speed-up over dense, for the weights of the one seed that was timed: filled "
+        "Test accuracy against speed-up over the baseline, for the weights of the one seed that was "
+        "timed: filled "
         f"markers are what was realised at batch {batch_size} (bars: 95 % t interval{processes}), hollow "
-        "ones what the MACs promise; right of the vertical line is faster than dense.",
+        "ones what the MACs promise; right of the vertical line is faster than it.",
     )
 
 

@@ -83,16 +83,17 @@ def _attention(view: View, dataset: str, variants: Sequence[Variant]) -> Iterato
 
 
 def _yardstick(view: View, dataset: str, variants: Sequence[Variant]) -> Iterator[str]:
-    """A bag of words that does better than the baseline."""
+    """A yardstick, such as a bag of words, that does better than the baseline."""
     yardsticks = [y for y in view.yardsticks(dataset) if y.metric == "accuracy"]
     best = max(yardsticks, key=lambda y: y.value, default=None)
     for variant in variants:
         accuracy = view.mean(variant, "accuracy", "accuracy")
         if best and accuracy is not None and variant.is_baseline and accuracy < best.value:
             seconds = view.mean(variant, "training", "train_seconds")
+            what = "a simple model of pixels" if variant.reads_images else "a bag of words"
             spent = f" for {duration(seconds)} a seed" if seconds is not None else ""
             yield (
-                f"a bag of words ({short_name(best)}) reaches {percent(best.value)} % on {best.split}; "
+                f"{what} ({short_name(best)}) reaches {percent(best.value)} % on {best.split}; "
                 f"`{variant.label}`, trained on the train split alone{spent}, reaches "
                 f"{percent(accuracy)} %."
             )

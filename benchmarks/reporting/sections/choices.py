@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from benchmarks.catalog import MODELS
 from benchmarks.reporting.text import listing
@@ -20,6 +20,7 @@ class Choice:
         what: what the paper leaves open.
         ours: what is done here.
         models: registry names of the models it concerns; empty: every suite.
+        inputs: it concerns suites with models that read such inputs; empty: every suite.
         meters: it concerns suites that use one of these; empty: every suite.
     """
 
@@ -27,22 +28,37 @@ class Choice:
     ours: str
     models: tuple[str, ...] = ()
     meters: tuple[str, ...] = ()
+    inputs: Literal["", "text", "image"] = ""
 
 
+S2S = (
+    "S2S (From Sparsity to Simplicity, arXiv 2605.18865), read at second hand; it names no code, and "
+    "what its "
+    "first author published with an earlier paper (FAR) was read in its place"
+)
 PAPERS = {
-    "budgetformer": "BudgetFormer (Adaptive Head Budgeting, arXiv 2604.22583)",
+    "budgetformer": (
+        "BudgetFormer (Adaptive Head Budgeting, arXiv 2604.22583), read at second hand; no official code was "
+        "found"
+    ),
+    "vit-hybrid": S2S,
+    "bert-hybrid": S2S,
 }
-"""The paper behind a model. Read at second hand (abstract and digests of version 1); no official code
-was found, and later versions may say more."""
+"""The paper behind a model, and how it was read: abstracts and digests; later versions may say more."""
 
 _BUDGET = ("budgetformer",)
-_DRAWN = ("random-trained", "random-at-test")
+_HYBRIDS = ("vit-hybrid", "bert-hybrid")
+_DRAWN = (
+    "random-trained", "random-at-test", "bert-random-trained", "bert-random-at-test",
+)  # fmt: skip
 
 CHOICES: tuple[Choice, ...] = (
     Choice(
         "budget network: width, activation, start",
-        "d_model/4 hidden units, GELU, last bias 0 so that s starts near 0.5; one per layer, not shared; "
-        "gradients flow back into the encoder",
+        "d_model/4 hidden units, GELU, last bias 0 so that s starts near 0.5 (`initial_budget` moves it; "
+        "inside "
+        "the interval s hardly leaves its start, so that it decides how many heads run); one per layer, not "
+        "shared; gradients flow back into the encoder",
         _BUDGET,
     ),
     Choice(
@@ -77,6 +93,7 @@ CHOICES: tuple[Choice, ...] = (
         "encoder: normalisation, positions, feed-forward width, classifier input, dropout",
         "pre-norm, learned positions, 4 d_model, mean over tokens, 0.1; small sizes that train on a CPU, "
         "not the paper's 4 layers x 8 heads x 768",
+        inputs="text",
     ),
     Choice(
         "what counts as saved work",
@@ -84,6 +101,7 @@ CHOICES: tuple[Choice, ...] = (
         "projections. The paper's printed cuts fit a count that saves the attention core alone, so three "
         "cuts are given",
         meters=("flops",),
+        inputs="text",
     ),
     Choice(
         "random controls",
@@ -96,7 +114,7 @@ CHOICES: tuple[Choice, ...] = (
         "the trained dense model's most important ones, E|dL/d xi| over the training split (Michel et al. "
         "2019); k of a layer is the trained model's mean k on the validation split, a share of the inputs "
         "drawn at random getting the whole number above it",
-        ("static-heads",),
+        ("static-heads", "bert-static-heads"),
     ),
     Choice(
         'margins: "not less accurate", "does not need attention"',
@@ -106,20 +124,81 @@ CHOICES: tuple[Choice, ...] = (
 )
 
 
+REPLACEMENT: tuple[Choice, ...] = (
+    Choice(
+        "which layers are replaced together, and how long students are trained",
+        "as the suite's axis says; one budget in samples for everything that is compared, the teacher "
+        "trained "
+        "on included. The paper's groups and its budget were not found",
+        _HYBRIDS,
+        ("training",),
+    ),
+    Choice(
+        "stages of distillation",
+        "2 : 1 in samples (`stage1_share`), as the published code has 200 and 100 epochs, and learning rates "
+        "10 : 1 as there, larger for small models (`stage1_lr`, `stage2_lr`); modules without weights of "
+        "their "
+        "own spend everything in stage 2; no soft labels (`logit_weight`)",
+        _HYBRIDS,
+        ("training",),
+    ),
+    Choice(
+        "modules beside BiLSTM and BiMamba",
+        "half-width BiLSTM, BiGRU, linear attention, depth-wise convolution, mean token, and `identity`, "
+        "which "
+        "puts nothing in attention's place and drops its output projection",
+        _HYBRIDS,
+    ),
+    Choice(
+        "how sparse attention is",
+        "four measures, of which 1 - normalised entropy over all queries decides; the paper's was not found",
+        meters=("sparsity",),
+    ),
+    Choice(
+        "which layers can show anything",
+        "those whose deletion, without training, costs one point of validation accuracy or more",
+        meters=("deletion",),
+    ),
+    Choice(
+        "class token of a teacher that halts tokens",
+        "mode `s2s`: it never halts, and its remainder is added once, where the published code adds it anew "
+        "in each layer after its threshold",
+        ("avit",),
+    ),
+    Choice(
+        "how sparse a teacher is made",
+        "the centre of its gate is set on validation images so that `keep_ratio` of the patches are "
+        "kept, then "
+        "it is trained on: fresh weights give the published centre no gradient. Levels and knob of the paper "
+        "were not found",
+        ("avit",),
+    ),
+    Choice(
+        "what faster means",
+        "the whole model from pixels to logits on one thread of a CPU, against the same model with fused "
+        "attention. What the paper's 1.71x measures was not found; the published code times one module",
+        _HYBRIDS,
+        ("latency",),
+    ),
+)
+"""What S2S leaves open."""
+
 PAPERS_INTERVAL = (0.1, 0.9)
 
 
 def choices_for(view: View) -> list[Choice]:
     """The choices that concern a suite's models and meters; its budget intervals come first."""
     models = {p.point.model for p in view.results.expansion.points}
+    inputs = {MODELS.get(model).inputs for model in models}
     meters = {name for p in view.results.expansion.points for name in p.meters}
     return [
         *_intervals(view),
         *(
             choice
-            for choice in CHOICES
+            for choice in (*CHOICES, *REPLACEMENT)
             if (not choice.models or models & set(choice.models))
             and (not choice.meters or meters & set(choice.meters))
+            and (not choice.inputs or choice.inputs in inputs)
         ),
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.data.card import find_card
+from benchmarks.data.generated import GeneratedTask
 from benchmarks.errors import FrugalbenchError
 from benchmarks.reporting.complexity import (
     NAMES,
@@ -81,7 +82,7 @@ def _of_dataset(view: View, card: Card, variants: Sequence[Variant], *, texts: b
         told = [f"{NAMES.get(name, name)} ({reason})" for name, reason in unmeasured.items()]
         parts.append(f"Not measured: {listing(told, by='; ')}.")
     if card.is_diagnostic:
-        parts += _by_difficulty(view, variants)
+        parts += _by_difficulty(view, card, variants)
     if card.task == "pair":
         parts.append(_examples(view, card, variants, texts=texts))
     return "\n\n".join(part for part in parts if part)
@@ -111,27 +112,40 @@ def _rho(value: float | None) -> str:
     return NOT_APPLICABLE if value is None else f"{round(value, 2) + 0.0:+.2f}"
 
 
-def _by_difficulty(view: View, variants: Sequence[Variant]) -> list[str]:
-    """Accuracy and s at each level of a diagnostic's own difficulty, a table for each kind of it."""
+def _by_difficulty(view: View, card: Card, variants: Sequence[Variant]) -> list[str]:
+    """Accuracy and s at each level of a diagnostic's own difficulty.
+
+    There is a table for each kind, and one for all dials together where there are several.
+    """
     measures = measures_of(view, variants[0])
-    if measures is None:
+    if measures is None or not isinstance(card.source, GeneratedTask):
         return []
+    dials = card.source.task.dials
+    kinds: list[tuple[str, ...]] = [
+        (name,) for name in measures.columns if name in dials or name not in NAMES
+    ]
+    if len(dials) > 1:
+        kinds.append(dials)
     parts = []
-    for name in measures.columns:
-        sizes = measures[name].value_counts()
+    for names in kinds:
+        measured = measures[list(names)]
+        sizes = measured.value_counts()
         levels = sorted(sizes[sizes >= FEWEST_INPUTS].index)
-        if name not in NAMES and 1 < len(levels) <= MOST_LEVELS:
-            rows = [_levels(view, variant, measures[name], levels) for variant in variants]
-            headers = ["variant", *(f"{name} {level:g}" for level in levels)]
+        if 1 < len(levels) <= MOST_LEVELS:
+            rows = [_levels(view, variant, measured, levels) for variant in variants]
+            told = (
+                ", ".join(f"{name} {value:g}" for name, value in zip(names, level, strict=True))
+                for level in levels
+            )
             parts.append(
-                f"Accuracy in % (mean s) by {name}, mean over seeds, where there are at least "
-                f"{FEWEST_INPUTS} inputs:\n\n" + table(headers, rows)
+                f"Accuracy in % (mean s) by {listing(names)}, mean over seeds, where there are at "
+                f"least {FEWEST_INPUTS} inputs:\n\n" + table(["variant", *told], rows)
             )
     return parts
 
 
 def _levels(
-    view: View, variant: Variant, measure: pd.Series[float], levels: Sequence[float]
+    view: View, variant: Variant, measured: pd.DataFrame, levels: Sequence[tuple[float, ...]]
 ) -> list[str]:
     found = (view.arrays(planned, "accuracy") for planned in variant.points)
     right = [
@@ -142,7 +156,7 @@ def _levels(
     s = [seed["s"] for seed in budgets(view, variant)]
     cells = []
     for level in levels:
-        rows = measure.index[measure == level]
+        rows = measured.index[measured.eq(list(level)).all(axis=1)]
         shares = [seed.loc[rows].mean() for seed in right]
         asked = [seed.loc[rows].mean() for seed in s]
         text = percent(float(sum(shares) / len(shares))) if shares else MISSING

@@ -8,8 +8,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
-from benchmarks.reporting.text import bullets, counted, duration, listing, percent, table
-from benchmarks.training.recipe import Recipe
+from benchmarks.reporting.sections.recipe import distillation, recipe
+from benchmarks.reporting.text import (
+    NOT_APPLICABLE,
+    axis_text,
+    bullets,
+    counted,
+    duration,
+    listing,
+    percent,
+    table,
+)
 
 if TYPE_CHECKING:
     from benchmarks.data.card import Card
@@ -139,23 +148,32 @@ def _datasets(view: View) -> str:
                 str(len(card.classes)),
                 _rows(card) if card.run_name == view.name(name) else UNKNOWN,
                 measured,
-                ", ".join(map(str, lengths)),
-                _cut(view, name, lengths),
+                _sizes(card, lengths),
+                _cut(view, name, lengths) if card.task != "image" else NOT_APPLICABLE,
             ]
         )
-    return table(
-        [
-            "data set",
-            "what",
-            "classes",
-            "rows train / validation / test",
-            "rows measured",
-            "tokens kept",
-            "inputs cut to that (%)",
-        ],
-        rows,
-        align="llrrrrr",
-    )
+    headers = [
+        "data set",
+        "what",
+        "classes",
+        "rows train / validation / test",
+        "rows measured",
+        "read of an input",
+        "inputs cut to that (%)",
+    ]
+    images = [row[-1] == NOT_APPLICABLE for row in rows]  # which are never cut
+    if all(images):
+        headers, *rows = [row[:-1] for row in (headers, *rows)]
+    elif not any(images):
+        headers[-2] = "tokens kept"
+        rows = [[*row[:-2], row[-2].removesuffix(" tokens"), row[-1]] for row in rows]
+    return table(headers, rows, align="ll" + "r" * (len(headers) - 2))
+
+
+def _sizes(card: Card, lengths: Sequence[int]) -> str:
+    if card.task == "image":
+        return ", ".join(f"{side} x {side}" for side in lengths) + " pixels"
+    return ", ".join(map(str, lengths)) + " tokens"
 
 
 def _rows(card: Card) -> str:
@@ -203,7 +221,8 @@ def _models(view: View) -> str:
         ]
         told += _others(first, axes)
         if source is not None:
-            told.append(f"after `{source.label}`")
+            word = "distilled from" if first.is_student else "after"
+            told.append(f"{word} `{source.label}`")
         base = first.points[0].point.base
         if base is not None:
             told.append(f"from the weights of `{base.label}`")
@@ -211,7 +230,7 @@ def _models(view: View) -> str:
         if share < 1 and "train_fraction" not in axes:
             told.append(f"{share:g} of the training rows")
         if axes:
-            told.append(f"along {listing(axes)}")
+            told.append(f"along {listing([_axis(name, first) for name in axes])}")
         seeds = listing([str(seed) for seed in first.seeds]) if first.trained else "fresh weights"
         rows.append([sweep_name, f"`{label}`", first.model, "; ".join(t for t in told if t), seeds])
     return table(["sweep", "variant", "model", "configuration", "seeds"], rows, align="lllll")
@@ -255,13 +274,22 @@ def _others(variant: Variant, axes: Sequence[str]) -> list[str]:
     if "k_fraction" in axes:
         told.add("fixed_k")
     params = variant.points[0].point.params
-    return [f"{name} {value}" for name, value in params.items() if name not in told]
+    return [axis_text(name, value) for name, value in params.items() if name not in told]
+
+
+def _axis(name: str, variant: Variant) -> str:
+    """What the axis of a sweep is called in a sentence."""
+    if name == "max_length" and variant.reads_images:
+        return "image size"
+    return "replaced layers" if name == "replace" else name
 
 
 def _facts(view: View) -> list[str]:
     facts = []
     if any(v.trained for v in view.variants):
-        facts.append(_recipe(view))
+        facts.append(recipe(view))
+    if any(v.is_student for v in view.variants):
+        facts.append(distillation(view))
     kinds = machines(view.ok)
     facts += kinds if len(kinds) > 1 else []
     threads = sorted({r.environment.threads for r in view.ok})
@@ -269,29 +297,6 @@ def _facts(view: View) -> list[str]:
         facts.append(f"Torch threads while measuring: {', '.join(map(str, threads))}.")
     facts += [f"Skipped: {s.what}: {s.reason}." for s in view.results.expansion.skipped]
     return facts
-
-
-def _recipe(view: View) -> str:
-    """The recipe, with what a sweep's axis varies of it named so; and which splits are read."""
-    recipe = Recipe.from_declared(view.suite.recipe)
-    trained = [v for v in view.variants if v.trained]
-    varied = {name for v in trained for name in v.axes}
-    epochs = "epochs as tabled" if "epochs" in varied else counted(recipe.epochs, "epoch")
-    rate = "as tabled" if "peak_lr" in varied else f"{recipe.peak_lr:g}"
-    tuned = {"epochs", "peak_lr"} & varied
-    lead = "One recipe for all trained models"
-    if not tuned:
-        lead += ", tuned on the dense model's validation accuracy"
-    read = (
-        "The test split is read once, after training."
-        if view.plans(trained, "accuracy")
-        else "The test split is not read."
-    )
-    return (
-        f"{lead}: AdamW, {epochs}, batch {recipe.batch_size}, peak learning rate {rate} after "
-        f"{recipe.warmup:.0%} warm-up, cosine to zero, weight decay {recipe.weight_decay:g}, gradients "
-        f"clipped at {recipe.clip:g}. {read}"
-    )
 
 
 def machines(records: Sequence[Record]) -> list[str]:

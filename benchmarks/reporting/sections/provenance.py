@@ -21,10 +21,11 @@ PERCENTAGE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 def ours(view: View) -> str:
     """Choices of this suite where the paper is silent."""
     models = {p.point.model for p in view.results.expansion.points}
-    papers = [paper for model, paper in PAPERS.items() if model in models]
+    papers = list(dict.fromkeys(paper for model, paper in PAPERS.items() if model in models))
     lead = (
-        f"The method is that of {listing(papers)}, read at second hand: no official code was found, and the "
-        "following is not in what could be read. These are our choices, not the paper's."
+        f"The method is that of {listing(papers, by='; and of ')}. The following is not in what could be "
+        "read. "
+        "These are our choices, not the paper's."
         if papers
         else "Choices of this suite that change its numbers:"
     )

@@ -37,10 +37,16 @@ def studies(view: View) -> str:
         rows = [
             _row(view, variant, axes) for variant in sorted(variants, key=lambda v: _order(v, axes))
         ]
+        named = [
+            "image size (pixels)" if name == "max_length" and variants[0].reads_images else name
+            for name in axes
+        ]
         headers = [
-            *axes, "variant", "accuracy (%)", "mean k (heads)", "mean s", "MACs per input (M)",
+            *named, "variant", "accuracy (%)", "mean k (heads)", "mean s", "MACs per input (M)",
         ]  # fmt: skip
-        align = "r" * len(axes) + "l" + "r" * 4
+        if not any(v.decides_heads for v in variants):
+            headers, *rows = [[*row[:-3], row[-1]] for row in (headers, *rows)]
+        align = "r" * len(axes) + "l" + "r" * (len(headers) - len(axes) - 1)
         parts.append(
             f"{heading}\n\n{counted(seeds, 'seed')}{note}.\n\n" + table(headers, rows, align=align)
         )

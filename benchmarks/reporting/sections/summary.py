@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from benchmarks.reporting.sections.kernels import kernel_lines
+from benchmarks.reporting.sections.students_summary import readings, student_lines
 from benchmarks.reporting.sections.tables import cut
 from benchmarks.reporting.sections.times import speedup
 from benchmarks.reporting.sections.validation import best, validated
 from benchmarks.reporting.sections.verdicts import noise
-from benchmarks.reporting.text import bounds, bullets, percent, points, points_span, shown
+from benchmarks.reporting.text import bounds, bullets, difference_text, percent, shown
 
 if TYPE_CHECKING:
     from benchmarks.checking.claim_files import Claim
     from benchmarks.checking.verdicts import ClaimResult
     from benchmarks.records import Value
     from benchmarks.reporting.view import Variant, View
-    from benchmarks.statistics.intervals import Interval
 
 CONTROLS = {
     "fewer-heads": "dense, fewer heads, about equal MACs",
@@ -39,7 +40,7 @@ SINGLE = (
 
 
 def summary(view: View, claims: Sequence[ClaimResult]) -> str:
-    """At most four sentences for each data set; empty where nothing is measured."""
+    """A few sentences for each data set; empty where nothing is measured."""
     outcomes = {
         _key(result.claim, verdict.dataset, verdict.candidate): (
             f"**{verdict.outcome}**{', noisy' if noise(result.claim, verdict) else ''}"
@@ -55,12 +56,17 @@ def summary(view: View, claims: Sequence[ClaimResult]) -> str:
             *_work(view, variants),
             *_time(view, variants, outcomes),
             *_controls(view, variants),
+            *student_lines(view, dataset),
         ]
         if lines:
             parts.append(f"**On {view.name(dataset)}:**\n\n{bullets(lines)}")
     if parts:
         single = max(_seeds(view), default=0) < 2
         parts.append((SINGLE if single else RULE) + (JUDGED if outcomes else ""))
+    if told := readings(view):
+        parts.append(f"**The paper's readings, tested:**\n\n{bullets(told)}")
+    if told := list(kernel_lines(view)):
+        parts.append(f"**Modules in attention's place, untrained:**\n\n{bullets(told)}")
     chosen = list(_validation(view))
     parts += [bullets(chosen)] if chosen else []
     return "\n\n".join(["## In short", *parts]) if parts else ""
@@ -110,7 +116,7 @@ def _accuracy(view: View, variants: Sequence[Variant], outcomes: Outcomes) -> It
             judged = _outcome(outcomes, "accuracy_difference", variant, "not lower")
             mean = view.mean(base, "accuracy", "accuracy") or 0.0
             against = f"`{base.label}` ({percent(mean)} %)"
-            told.setdefault(against, []).append(f"`{variant.label}` {_gap(gap)}{judged}")
+            told.setdefault(against, []).append(f"`{variant.label}` {difference_text(gap)}{judged}")
     for against, texts in told.items():
         yield f"Accuracy against {against}: {'; '.join(texts)}."
 
@@ -170,19 +176,11 @@ def _controls(view: View, variants: Sequence[Variant]) -> Iterator[str]:
             gap = view.difference(control, other, "accuracy")
             if gap is not None:
                 told.setdefault(other.label, []).append(
-                    f"`{control.label}` ({meaning}) {_gap(gap)}"
+                    f"`{control.label}` ({meaning}) {difference_text(gap)}"
                 )
     if told:
         parts = [f"against `{label}`, {'; '.join(texts)}" for label, texts in told.items()]
         yield f"Accuracy of the controls: {'; and '.join(parts)}."
-
-
-def _gap(gap: Interval) -> str:
-    """A difference in points, and in a word what its interval says of its sign."""
-    if gap.method == "single":
-        return f"{points(gap.estimate)} points"
-    word = "higher" if gap.low > 0 else "lower" if gap.high < 0 else "no difference shown"
-    return f"{points(gap.estimate)} points {points_span(gap.low, gap.high)}, {word}"
 
 
 def _validation(view: View) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting.sections.times import time_note, time_table
 from benchmarks.reporting.sections.validation import on_validation_only, validation_table
+from benchmarks.reporting.students import students
 from benchmarks.reporting.text import (
     MISSING,
     NOT_APPLICABLE,
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 
 COST_NOTE = (
     "Multiply-accumulates (MACs; FLOPs are twice that) of one test input at its own length, without "
-    "padding; the whole model includes the controllers. Cuts are against the baseline, mean over seeds."
+    "padding"
 )
+CONTROLLERS = "; the whole model includes the controllers"
+CUTS = ". Cuts are against the baseline, mean over seeds."
 
 
 def results(view: View) -> str:
@@ -43,8 +47,10 @@ def results(view: View) -> str:
             parts.append(_accuracy_note(view, dataset, variants))
         if view.plans(variants, "flops"):
             parts.append(cost_table(view, variants))
-            parts.append(" ".join([COST_NOTE, *residuals(view, variants)]))
-        if view.plans(variants, "latency", "memory", "carbon"):
+            note = COST_NOTE + (CONTROLLERS if any(v.decides_heads for v in variants) else "")
+            parts.append(" ".join([note + CUTS, *residuals(view, variants)]))
+        costs_alone = view.plans(variants, "memory") and not students(view)
+        if view.plans(variants, "latency", "carbon") or costs_alone:
             parts += [time_table(view, variants), time_note(view, variants)]
     return "\n\n".join(parts)
 
@@ -75,6 +81,8 @@ def _accuracy_note(view: View, dataset: str, variants: Sequence[Variant]) -> str
             f"{means}; s is what a budget network asks for, so a variant without one has none.",
             _drawn_at_test(view, variants),
         ]
+    if any(v.halts_tokens for v in variants):
+        parts.append("Tokens computed: share of all layers' tokens, class token included.")
     parts += [
         f"The yardstick is no model of this suite: {y.name}, {y.metric} on {y.split}; {y.source}."
         for y in view.yardsticks(dataset)
@@ -99,11 +107,6 @@ def _drawn_at_test(view: View, variants: Sequence[Variant]) -> str:
 
 def accuracy_table(view: View, dataset: str, variants: Sequence[Variant]) -> str:
     """Accuracy with its interval, macro-F1, soft accuracy, k and s; the card's yardsticks below."""
-    rows = [_accuracy_row(view, variant) for variant in variants]
-    for yardstick in view.yardsticks(dataset):
-        if yardstick.metric == "accuracy":
-            cells = [f"*yardstick: {short_name(yardstick)}*", f"*{percent(yardstick.value)}*"]
-            rows.append([*cells, *[NOT_APPLICABLE] * 5])
     headers = [
         "variant",
         "accuracy (%)",
@@ -112,7 +115,16 @@ def accuracy_table(view: View, dataset: str, variants: Sequence[Variant]) -> str
         "soft-mode accuracy (%)",
         "mean k of H (heads)",
         "mean s",
+        "tokens computed (%)",
     ]
+    heads = any(v.decides_heads for v in variants)
+    keep = [True] * 4 + [heads] * 3 + [any(v.halts_tokens for v in variants)]
+    rows = [_accuracy_row(view, variant) for variant in variants]
+    for yardstick in view.yardsticks(dataset):
+        if yardstick.metric == "accuracy":
+            cells = [f"*yardstick: {short_name(yardstick)}*", f"*{percent(yardstick.value)}*"]
+            rows.append([*cells, *[NOT_APPLICABLE] * (len(headers) - len(cells))])
+    headers, *rows = [list(itertools.compress(line, keep)) for line in (headers, *rows)]
     return table(headers, rows)
 
 
@@ -124,7 +136,7 @@ def short_name(yardstick: Yardstick) -> str:
 def _accuracy_row(view: View, variant: Variant) -> list[str]:
     found = view.values(variant, "accuracy", "accuracy")
     if not found:
-        return [_name(variant), *[MISSING] * 4, MISSING, MISSING]
+        return [_name(variant), *[MISSING] * 7]
     seeds = len(found)
     mean = sum(v.value for v in found.values()) / seeds
     if seeds == 1:
@@ -143,7 +155,15 @@ def _accuracy_row(view: View, variant: Variant) -> list[str]:
         _mean(view, variant, "accuracy", "soft_accuracy"),
         f"{k:.2f} of {heads}" if k is not None else NOT_APPLICABLE,
         f"{s:.3f}" if s is not None and "s_min" in view.config(variant) else NOT_APPLICABLE,
+        _tokens(view, variant),
     ]
+
+
+def _tokens(view: View, variant: Variant) -> str:
+    if not variant.halts_tokens:
+        return percent(1.0)
+    share = view.mean(variant, "accuracy", "keep_ratio", tokens="all")
+    return percent(share) if share is not None else MISSING
 
 
 def _difference(view: View, variant: Variant) -> str:
@@ -177,7 +197,7 @@ def cost_table(view: View, variants: Sequence[Variant]) -> str:
                 _cut(view, variant, "macs"),
                 _cut(view, variant, "macs_attention"),
                 _cut(view, variant, "macs_attention_core"),
-                f"{parameters.value:,.0f}" if parameters else MISSING,
+                f"{parameters.value:,.0f}" if parameters else _absent(view, variant, "memory"),
             ]
         )
     headers = [
@@ -218,6 +238,10 @@ def residuals(view: View, variants: Sequence[Variant]) -> list[str]:
                 f"against `{partner.label}`, {'; '.join(told)}."
             )
     return lines
+
+
+def _absent(view: View, variant: Variant, meter: str) -> str:
+    return MISSING if view.plans([variant], meter) else NOT_APPLICABLE
 
 
 def _name(variant: Variant) -> str:

@@ -41,8 +41,15 @@ def time_table(view: View, variants: Sequence[Variant]) -> str:
                 f"`{variant.label}`",
                 *speedups,
                 _latency(view, variant, variants, largest),
-                _number(memory, "peak_memory", 1 / 2**20, batch_size=largest),
-                _number(carbon, "energy", 1.0),
+                *(
+                    _number(record, name, scale, **context)
+                    if record is not None or view.plans([variant], meter)
+                    else NOT_APPLICABLE
+                    for record, meter, name, scale, context in (
+                        (memory, "memory", "peak_memory", 1 / 2**20, {"batch_size": largest}),
+                        (carbon, "carbon", "energy", 1.0, {}),
+                    )
+                ),
             ]
         )
     kept = [view.asks(variants, meter) for meter in ("memory", "carbon")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from benchmarks.reporting.sections.overview import size_text
 from benchmarks.reporting.text import (
     MISSING,
+    axis_text,
     bullets,
     listing,
     points,
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 RULE = (
     "A claim holds if its whole {level} interval lies on the right side of the threshold, is refuted if "
-    "it lies on the wrong one, and is undecided otherwise. n counts seeds (accuracy, MACs) or processes "
-    "(speed-up). A refuted claim is a finding, not an error."
+    "it lies on the wrong one, and is undecided otherwise. n counts seeds (accuracy, MACs, parameters) or "
+    "processes (speed-up). A refuted claim is a finding, not an error."
 )
 
 
@@ -149,9 +150,8 @@ def _evidence(claim: Claim, verdict: Verdict, view: View) -> str:
 
 
 def _setting(verdict: Verdict) -> str:
-    return (
-        f" ({', '.join(f'{k} {v}' for k, v in verdict.setting.items())})" if verdict.setting else ""
-    )
+    told = [axis_text(name, value) for name, value in verdict.setting.items()]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _estimate(claim: Claim, verdict: Verdict) -> str:
@@ -177,5 +177,5 @@ def threshold_text(claim: Claim) -> str:
 def _number(claim: Claim, value: float, *, unit: bool = True) -> str:
     if claim.quantity == "accuracy_difference":
         return f"{points(value)}{' points' if unit else ''}"
-    digits = 3 if claim.quantity == "macs_ratio" else 2
+    digits = 3 if claim.quantity in {"macs_ratio", "parameters_ratio"} else 2
     return f"{value:.{digits}f}{'x' if unit else ''}"

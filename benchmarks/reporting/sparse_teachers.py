@@ -1,0 +1,95 @@
+"""Whether a teacher that halts tokens has students nearer to it than the plain teacher has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.reporting.students import students
+from benchmarks.statistics.intervals import Interval, paired_t
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.reporting.students import Student
+    from benchmarks.reporting.view import Variant, View
+
+
+@dataclass(frozen=True)
+class SparseTeacher:
+    """A student of a halting teacher beside that of the plain teacher it started from.
+
+    Attributes:
+        plain, sparse: the two students, with the same module in the same layers.
+        narrowed: the plain pair's gap (teacher less student, test accuracy) less the sparse pair's,
+            paired over seeds; positive: the gap is narrower.
+        gained: accuracy of the sparse teacher's student less that of the plain one's.
+    """
+
+    plain: Student
+    sparse: Student
+    narrowed: Interval | None
+    gained: Interval | None
+
+
+def sparse_teachers(view: View) -> list[SparseTeacher]:
+    """Every such pair of students, in the suite's order."""
+    found = students(view)
+    pairs = []
+    for sparse in found:
+        base = sparse.teacher.points[0].point.base
+        if base is None or not sparse.teacher.halts_tokens:
+            continue
+        alike = (
+            s
+            for s in found
+            if s.teacher.group_id == base.group_id
+            and (s.replaced, s.name) == (sparse.replaced, sparse.name)
+        )
+        plain = next(alike, None)
+        if plain is not None:
+            narrowed = _narrowed(view, plain, sparse)
+            gained = view.difference(sparse.variant, plain.variant, "accuracy")
+            pairs.append(SparseTeacher(plain, sparse, narrowed, gained))
+    return pairs
+
+
+def kept(view: View, teacher: Variant) -> float | None:
+    """Share of the patches that a teacher keeps, mean over layers and seeds; 1 if it halts none."""
+    ratio = view.mean(teacher, "sparsity", "keep_ratio", tokens="patches")
+    if ratio is None and view.records(teacher, "sparsity") and not teacher.halts_tokens:
+        return 1.0
+    return ratio
+
+
+def _narrowed(view: View, plain: Student, sparse: Student) -> Interval | None:
+    before, after = (_gaps(view, student) for student in (plain, sparse))
+    both = [before[seed] - after[seed] for seed in before if seed in after]
+    if not both:
+        return None
+    return single(both[0]) if len(both) == 1 else paired_t(both)
+
+
+def _gaps(view: View, student: Student) -> dict[int, float]:
+    """Teacher's accuracy less the student's, by seed."""
+    theirs = view.values(student.teacher, "accuracy", "accuracy")
+    ours = view.values(student.variant, "accuracy", "accuracy")
+    return {seed: theirs[seed].value - ours[seed].value for seed in theirs if seed in ours}
+
+
+def single(value: float) -> Interval:
+    """One seed's value, as an interval of no width."""
+    return Interval(value, value, value, "single", 0.0, 1)
+
+
+def course(view: View, student: Student) -> list[tuple[float, float]]:
+    """(samples, mean validation accuracy over seeds) after each part of a student's samples."""
+    courses: Sequence[list[tuple[float, float]]] = [
+        list(zip(r.series["samples"], r.series["validation_accuracy"], strict=True))
+        for r in view.records(student.variant, "training")
+        if "samples" in r.series
+    ]
+    return [
+        (parts[0][0], sum(accuracy for _, accuracy in parts) / len(parts))
+        for parts in zip(*courses, strict=False)
+    ]
