@@ -2,7 +2,8 @@
 
 One attention layer on one thread, forward only. The baseline is the same layer with all heads (one
 joint projection, the fused kernel, the output projection). Baseline and candidates take turns, and
-CPU time is compared, so that neighbours on the machine disturb all alike.
+CPU time is compared within a turn, so that neighbours on the machine disturb all alike. The baseline
+also runs against itself, which shows what differences the machine at hand resolves.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from models.encoder import Shared
 
 ROUND_SECONDS = 0.05
 """Each turn repeats a layer for at least about so long."""
+NARROWEST = 256
+"""Smallest d_model with targets: in narrower layers calling operators costs more than their work."""
+
+
+AGAIN = "dense again"
+"""The baseline as its own candidate."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,36 @@ FULL = (
     Size(64, 8, 64, 32),
     Size(64, 8, 64, 1),
 )
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a figure should reach; `least` False: what it should stay under."""
+
+    name: str
+    value: float
+    bound: float
+    least: bool = True
+
+    @property
+    def line(self) -> str:
+        """One line for the report."""
+        met = self.value >= self.bound if self.least else self.value <= self.bound
+        sign = ">=" if self.least else "<="
+        return f"{self.name}: {self.value:.2f} ({sign} {self.bound:.2f}): {'met' if met else 'NOT MET'}"
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """How candidates compare with the dense layer.
+
+    Attributes:
+        dense: its CPU seconds, the median over turns.
+        over_dense: by candidate, its speed-up over the dense layer: median of each turn's ratio.
+    """
+
+    dense: float
+    over_dense: dict[str, float]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -74,8 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(tabulate(rows, headers="keys", floatfmt=".2f"))  # noqa: T201
     print(  # noqa: T201
         "\nspeed-up over the dense layer, medians of CPU time; 'with controller' adds the pooling,"
-        "\nthe budget network, the scorer and the ranking of heads to the same selection."
+        "\nthe budget network, the scorer and the ranking of heads to the same selection.\n"
     )
+    print("\n".join([*(t.line for t in targets(rows)), itself(rows)]))  # noqa: T201
 
 
 def measure(size: Size, *, rounds: int) -> list[dict[str, object]]:
@@ -99,12 +137,12 @@ def measure(size: Size, *, rounds: int) -> list[dict[str, object]]:
     for name, k in shares.items():
         candidates[name] = _selected(layer, x, order, k, shared)
         candidates[f"{name} controlled"] = _controlled(layer, x, order, k, shared)
-    seconds = interleaved(candidates, rounds=rounds)
+    speeds = against_dense(candidates, rounds=rounds)
 
     rows: list[dict[str, object]] = []
     for name, k in shares.items():
         ideal = size.n_heads / k.double().mean().item()
-        realised = seconds["dense"] / seconds[name]
+        realised = speeds.over_dense[name]
         rows.append(
             {
                 "d": size.d_model,
@@ -112,20 +150,102 @@ def measure(size: Size, *, rounds: int) -> list[dict[str, object]]:
                 "N": size.length,
                 "batch": size.batch,
                 "k/H": name,
-                "dense ms": seconds["dense"] * 1e3,
+                "dense ms": speeds.dense * 1e3,
                 "realised": realised,
-                "with controller": seconds["dense"] / seconds[f"{name} controlled"],
+                "with controller": speeds.over_dense[f"{name} controlled"],
                 "ideal": ideal,
                 "realised/ideal": realised / ideal,
+                AGAIN: speeds.over_dense[AGAIN],
             }
         )
     return rows
+
+
+def targets(rows: Sequence[Mapping[str, object]]) -> list[Target]:
+    """What the rows of `measure` should reach; narrow layers have no targets."""
+
+    def column(name: str, *, single: bool, shares: Sequence[str]) -> list[float]:
+        return [
+            float(str(row[name]))
+            for row in rows
+            if int(str(row["d"])) >= NARROWEST
+            and (row["batch"] == 1) == single
+            and row["k/H"] in shares
+        ]
+
+    parts = ("1/8", "1/4", "1/2")
+    return layer_targets(
+        shares=column("realised/ideal", single=False, shares=parts),
+        mixed=column("realised/ideal", single=False, shares=["mixed"]),
+        whole=column("realised", single=False, shares=["1"]),
+        single=column("realised", single=True, shares=parts),
+        single_whole=column("realised", single=True, shares=["1"]),
+    )
+
+
+def layer_targets(
+    *,
+    shares: Sequence[float],
+    mixed: Sequence[float],
+    whole: Sequence[float],
+    single: Sequence[float],
+    single_whole: Sequence[float],
+) -> list[Target]:
+    """The targets of a layer; what was not measured has none.
+
+    Args:
+        shares: realised over ideal at k < H, many inputs with one k.
+        mixed: the same where each input has its own k.
+        whole: speed-up over dense at k = H, many inputs.
+        single: speed-up over dense of single inputs, k < H.
+        single_whole: the same at k = H.
+    """
+    wanted: list[tuple[str, Sequence[float], float | None, float]] = [
+        ("realised/ideal", shares, 0.80, 0.65),
+        ("mixed k, realised/ideal", mixed, 0.80, 0.80),
+        ("k = H over dense", whole, 0.97, 0.97),
+        ("batch 1, k < H over dense", single, None, 1.0),
+        ("batch 1, k = H over dense", single_whole, None, 0.97),
+    ]
+    found: list[Target] = []
+    for name, values, median, worst in wanted:
+        if values and median is not None:
+            found.append(Target(f"{name}, median", statistics.median(values), median))
+        if values:
+            found.append(Target(f"{name}, worst", min(values), worst))
+    return found
+
+
+def itself(rows: Sequence[Mapping[str, object]]) -> str:
+    """What the dense layer reached against itself, for one line."""
+    found = [float(str(row[AGAIN])) for row in rows]
+    return (
+        f"dense over itself: {min(found):.2f} to {max(found):.2f}; no target is sharper than that"
+    )
+
+
+def against_dense(candidates: Mapping[str, Callable[[], object]], *, rounds: int) -> Speeds:
+    """Compares candidates with the one called "dense", which is compared with itself too."""
+    times = _in_turns({**candidates, AGAIN: candidates["dense"]}, rounds=rounds, inference=True)
+    dense = times.pop("dense")
+    ratios = {
+        name: statistics.median(a / b for a, b in zip(dense, seconds, strict=True))
+        for name, seconds in times.items()
+    }
+    return Speeds(statistics.median(dense), ratios)
 
 
 def interleaved(
     candidates: Mapping[str, Callable[[], object]], *, rounds: int, inference: bool = True
 ) -> dict[str, float]:
     """Median CPU seconds of one call of each candidate; they take turns, forwards and back."""
+    times = _in_turns(candidates, rounds=rounds, inference=inference)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _in_turns(
+    candidates: Mapping[str, Callable[[], object]], *, rounds: int, inference: bool
+) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in candidates}
     names = list(candidates)
     with torch.inference_mode(inference):
@@ -133,7 +253,7 @@ def interleaved(
         for turn in range(rounds):
             for name in names if turn % 2 == 0 else reversed(names):
                 times[name].append(_seconds(candidates[name], repeats[name]))
-    return {name: statistics.median(values) for name, values in times.items()}
+    return times
 
 
 def _seconds(run: Callable[[], object], repeats: int) -> float:

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from benchmarks.data.card import Card
     from benchmarks.data.weights import WeightsCard
     from benchmarks.meters.interface import MeterSpec
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
 
 _SUFFIX = "_config"
 
 
-def _models() -> Iterator[Entry[type[EncoderConfig]]]:
+def _models() -> Iterator[Entry[type[ModelConfig]]]:
     for path in sorted((CHECKOUT / "models").glob(f"*{_SUFFIX}.py")):
         name = path.stem.removesuffix(_SUFFIX).replace("_", "-")
         module = f"models.{path.stem}"
@@ -30,13 +30,13 @@ def _models() -> Iterator[Entry[type[EncoderConfig]]]:
         yield Entry(name, load, f"models/{path.name}", module)
 
 
-def config_class(module: str) -> type[EncoderConfig]:
-    """The one EncoderConfig subclass that `module` defines, with its `target` set.
+def config_class(module: str) -> type[ModelConfig]:
+    """The one ModelConfig subclass that `module` defines, with its `target` set.
 
     Raises:
         InvalidFileError: the module cannot be imported, or defines none, or several.
     """
-    from models.config import EncoderConfig
+    from models.config import ModelConfig
 
     try:
         loaded = importlib.import_module(module)
@@ -47,22 +47,22 @@ def config_class(module: str) -> type[EncoderConfig]:
     found = [
         value
         for _, value in inspect.getmembers(loaded, inspect.isclass)
-        if issubclass(value, EncoderConfig) and value.__module__ == module and value.target
+        if issubclass(value, ModelConfig) and value.__module__ == module and value.target
     ]
     if len(found) != 1:
         names = ", ".join(c.__name__ for c in found) or "none"
         raise InvalidFileError(
-            f"{module.replace('.', '/')}.py must define exactly one EncoderConfig subclass "
+            f"{module.replace('.', '/')}.py must define exactly one ModelConfig subclass "
             f"that sets `target`; found {names}"
         )
     return found[0]
 
 
-def _accept_model(value: Any) -> type[EncoderConfig]:
-    from models.config import EncoderConfig
+def _accept_model(value: Any) -> type[ModelConfig]:
+    from models.config import ModelConfig
 
-    if not (inspect.isclass(value) and issubclass(value, EncoderConfig) and value.target):
-        raise TypeError(f"expected an EncoderConfig subclass that sets `target`, found {value!r}")
+    if not (inspect.isclass(value) and issubclass(value, ModelConfig) and value.target):
+        raise TypeError(f"expected an ModelConfig subclass that sets `target`, found {value!r}")
     return value
 
 
@@ -130,7 +130,7 @@ def load_target(target: str) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-MODELS: Registry[type[EncoderConfig]] = Registry(
+MODELS: Registry[type[ModelConfig]] = Registry(
     "model", group="frugalbench.models", discover=_models, accept=_accept_model
 )
 """Model name to torch-free configuration class; the name is the file's, with hyphens."""

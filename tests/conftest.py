@@ -13,15 +13,39 @@ os.environ.update(
     }
 )
 
+import importlib.util
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import settings
 
 settings.register_profile("steady", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("steady")
+
+
+def _declare_operators() -> torch.library.Library | None:
+    """Makes torchvision, which timm and transformers import, work beside another build of torch.
+
+    Its compiled operators do not load there, and no model that is compared with needs them.
+    """
+    if importlib.util.find_spec("torchvision") is None:
+        return None
+    try:
+        importlib.import_module("torchvision")
+    except RuntimeError as error:
+        if "torchvision::nms does not exist" not in str(error):
+            raise
+        operators = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return operators
+    return None
+
+
+OPERATORS = _declare_operators()  # held, or they would be gone
 
 
 @pytest.fixture(autouse=True)

@@ -133,7 +133,7 @@ def test_without_scikit_learn_the_measure_is_unmeasured_with_its_reason() -> Non
     found = measure(subject("listops", 32), {})
     assert "scikit-learn" in found.info["unmeasured"]["bag_of_words_loss"]
     assert found.arrays is not None
-    assert list(found.arrays) == ["row_id", "length", "depth", "operations"]
+    assert list(found.arrays) == ["row_id", "length", "depth", "digits", "operations"]
     assert {v.name: v.unit for v in found.values}["depth"] == "count"
     assert "words" in found.info["unmeasured"]["rarity"]
 

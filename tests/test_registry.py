@@ -10,7 +10,7 @@ import benchmarks.registry
 from benchmarks.catalog import DATASETS, METERS, MODELS, config_class, load_target
 from benchmarks.errors import InvalidFileError, UsageError
 from benchmarks.registry import Entry, Registry
-from models.config import EncoderConfig
+from models.config import ModelConfig
 
 
 def entry(
@@ -112,7 +112,7 @@ def test_models_are_found_by_file_name() -> None:
     assert {"dense", "budgetformer", "fewer-heads", "no-attention"} <= set(MODELS.names())
     for name in MODELS.names():
         config = MODELS.get(name)
-        assert issubclass(config, EncoderConfig)
+        assert issubclass(config, ModelConfig)
         assert config.target.startswith(f"models.{name.replace('-', '_')}:")
         assert config.summary
         assert MODELS.origin(name) == f"models/{name.replace('-', '_')}_config.py"
@@ -131,9 +131,11 @@ def test_cards_and_meters_carry_their_registry_names() -> None:
         "accuracy",
         "carbon",
         "complexity",
+        "deletion",
         "flops",
         "latency",
         "memory",
+        "sparsity",
         "training",
     )
     for name in METERS.names():

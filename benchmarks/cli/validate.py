@@ -41,7 +41,7 @@ def _checks() -> Iterator[Callable[[], object]]:
     from benchmarks.checking.claim_files import load_claim
     from benchmarks.data.card import find_card
     from benchmarks.data.splits import read_splits
-    from benchmarks.data.weights import vocabulary_card
+    from benchmarks.data.weights import find_weights, holders
     from benchmarks.paths import resource_dir
     from benchmarks.planning.expand import expand
     from benchmarks.planning.suite import load_suite, suite_names
@@ -53,7 +53,7 @@ def _checks() -> Iterator[Callable[[], object]]:
             read_splits(found)
 
     def weights(name: str) -> None:
-        vocabulary_card(WEIGHTS.get(name))
+        holders(find_weights(name))
 
     def suite(name: str) -> None:
         expand(load_suite(name))

@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -66,6 +66,7 @@ def run_suite(
     watcher: Watcher,
     *,
     only: Sequence[str] = (),
+    without: Collection[str] = (),
     engine: str = "local",
     jobs: int | None = None,
 ) -> RunResult:
@@ -76,6 +77,7 @@ def run_suite(
         runs: working state.
         watcher: is told what happens.
         only: see `make_plan`.
+        without: likewise.
         engine: name of the engine.
         jobs: point tasks side by side; None means one a core.
 
@@ -87,7 +89,7 @@ def run_suite(
     store = RecordStore(runs / "records")
     result = RunResult()
     with exclusive_use(runs, suite.name):
-        plan = make_plan(suite, store, only=only)
+        plan = make_plan(suite, store, only=only, without=without)
         watcher.plan(plan)
         require_data(plan)
         if not plan.stages:

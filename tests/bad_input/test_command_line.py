@@ -75,7 +75,7 @@ def test_without_records_nothing_passes_and_nothing_is_accepted(
 ) -> None:
     assert run(["check", "smoke"]) == 4
     assert "nothing could be checked" in capsys.readouterr().out
-    assert "17 records of 'smoke' are missing" in message(
+    assert "30 records of 'smoke' are missing" in message(
         ["accept", "smoke", "--reason", "first"], capsys, code=1
     )
     assert run(["report", "smoke"]) == 0
@@ -150,7 +150,7 @@ BROKEN = [
     ("import a_library_that_is_not_here\n", "ModuleNotFoundError"),
     ("def (\n", "SyntaxError"),
     ("raise SystemExit(3)\n", "SystemExit"),
-    ("x = 1\n", "must define exactly one EncoderConfig subclass"),
+    ("x = 1\n", "must define exactly one ModelConfig subclass"),
 ]
 
 
