@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.planning.plan import Measurable, Plan, make_plan, training_seconds
+from benchmarks.planning.estimate import training_seconds
+from benchmarks.planning.plan import Measurable, Plan, make_plan
 from benchmarks.planning.suite import load_suite
 from benchmarks.records import Failure, Value
 from benchmarks.running.recording import make_record

@@ -17,8 +17,9 @@ from benchmarks.errors import InvalidFileError, UsageError
 from benchmarks.meters import training as training_meter
 from benchmarks.meters.degenerate import degenerate_shares
 from benchmarks.planning import keys
+from benchmarks.planning.estimate import training_seconds
 from benchmarks.planning.expand import Expansion, expand
-from benchmarks.planning.plan import make_plan, training_seconds
+from benchmarks.planning.plan import make_plan
 from benchmarks.planning.points import Point
 from benchmarks.planning.suite import load_suite, parse_suite
 from benchmarks.running.store import RecordStore

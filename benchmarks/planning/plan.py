@@ -11,13 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.catalog import METERS, MODELS
-from benchmarks.data.card import find_card
+from benchmarks.catalog import METERS
 from benchmarks.errors import UsageError, suggest
-from benchmarks.planning.declared import configuration_of
+from benchmarks.planning.estimate import PROCESS_START_S, meter_seconds, training_seconds
 from benchmarks.planning.expand import Expansion, PlannedPoint, expand
 from benchmarks.planning.keys import record_key
-from benchmarks.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,22 +28,6 @@ if TYPE_CHECKING:
 
 ITEMS_PER_SAMPLE = 8
 """Pairs or points that one fresh process measures in turn; bounds what a kill can lose."""
-
-# Orders of magnitude for estimates before anything was measured: seconds for the fixed part of a
-# training step, and MACs a second of one core in training.
-STEP_OVERHEAD_S = 6e-3
-TRAINING_MACS_PER_S = 2.5e10
-MEAN_OVER_MEDIAN = 1.2  # of the lengths of texts, roughly
-METER_SECONDS = {
-    "training": 0.05,
-    "accuracy": 1.5,
-    "complexity": 10.0,
-    "flops": 2.0,
-    "memory": 1.0,
-    "carbon": 2.5,
-}
-LATENCY_SAMPLE_S = 1.2
-PROCESS_START_S = 2.5
 
 
 @dataclass(frozen=True)
@@ -266,7 +248,7 @@ def _point_tasks(expansion: Expansion, missing: Sequence[Measurable]) -> list[Po
                 records=records,
                 needs=tuple(need.point_id for need in point.needs),
                 seconds=training_seconds(point)
-                + sum(METER_SECONDS.get(m.meter.name, 1.0) for m in records),
+                + sum(meter_seconds(m.meter, point, m.options) for m in records),
             )
         )
     return tasks
@@ -284,7 +266,7 @@ def _sample_tasks(missing: Sequence[Measurable], known: set[str]) -> list[Sample
             meter = chunk[0].meter
             needs = {m.point.point_id for m in chunk}
             needs |= {m.baseline.point_id for m in chunk if m.baseline}
-            each = LATENCY_SAMPLE_S if meter.kind == "pair" else METER_SECONDS.get(name, 2.0)
+            seconds = sum(meter_seconds(meter, m.point, m.options) for m in chunk)
             tasks.extend(
                 SampleTask(
                     task_id=f"{name}-{sweep}-{dataset}-{stage}-{start}-{replicate}",
@@ -293,34 +275,8 @@ def _sample_tasks(missing: Sequence[Measurable], known: set[str]) -> list[Sample
                     records=chunk,
                     replicate=replicate,
                     needs=tuple(sorted(needs & known)),
-                    seconds=PROCESS_START_S + each * len(chunk),
+                    seconds=PROCESS_START_S + seconds,
                 )
                 for replicate in range(int(chunk[0].options.get("n_processes", meter.replicates)))
             )
     return tasks
-
-
-def training_seconds(point: Point) -> float:
-    """A rough estimate of one core's seconds to train a point; 0 if it needs no training of its own."""
-    config_type = MODELS.get(point.model)
-    if not point.trained or config_type.source == "weights":
-        return 0.0
-    card = find_card(point.dataset)
-    rows = card.n_rows("train") * point.train_fraction
-    recipe = Recipe.from_declared(point.recipe or {})
-    config: Any = configuration_of(point)
-    length = point.max_length
-    if card.lengths is not None:
-        length = min(length, round(MEAN_OVER_MEDIAN * card.lengths.median))
-    macs = 3 * config.macs(length).total
-    if config_type.source == "teacher":
-        macs *= 1 + config.stage1_share / 3  # the teacher runs beside it in stage 1
-        steps = config.samples / (config.batch_size or recipe.batch_size)
-        multiplying = config.samples * macs / TRAINING_MACS_PER_S
-        return float(steps * STEP_OVERHEAD_S * config.depth + multiplying)
-    # what starts from a base looks at all rows once to choose its heads
-    epochs = config.training_epochs(recipe.epochs) + (point.base is not None)
-    steps = epochs * rows / recipe.batch_size
-    return float(
-        steps * (STEP_OVERHEAD_S * config.depth + recipe.batch_size * macs / TRAINING_MACS_PER_S)
-    )
