@@ -58,7 +58,7 @@ def _constraints_without_torch(session: nox.Session) -> str:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Fetch, run, report and check a suite: `nox -s bench -- [SUITE] [options]`; default quick."""
-    install(session, extra="[yardsticks]")
+    install(session, extra="[yardsticks,pretrained]")
     session.run("frugalbench", "bench", *session.posargs)
 
 

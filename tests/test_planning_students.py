@@ -58,6 +58,25 @@ def test_what_no_teacher_could_have_is_found_in_the_file(
         expanded(student, trained=trained)
 
 
+@pytest.mark.parametrize("ratio", [0.0, -0.5, 1.01])
+def test_a_keep_ratio_that_cannot_be_is_found_in_the_file(ratio: float) -> None:
+    variants = [
+        {"label": "teacher", "model": "vit"},
+        {"label": "sparse", "model": "avit", "base": "teacher", "params": {"keep_ratio": ratio}},
+    ]
+    with pytest.raises(InvalidFileError, match=rf"variant 'sparse'.*\(0, 1\], not {ratio}"):
+        expanded({}, variants=variants)
+
+
+@pytest.mark.parametrize("recipe", [{"augment": "crop"}, {"mixup": 0.8}, {"cutmix": 1.0}])
+def test_only_images_can_be_changed_at_random(recipe: dict[str, Any]) -> None:
+    texts = {"datasets": ["r8"], "params": {}, "variants": [{"label": "dense", "model": "dense"}]}
+    (name,) = recipe
+    with pytest.raises(InvalidFileError, match=f"recipe.{name}: changes images.*'r8' has texts"):
+        expanded({}, recipe=recipe, **texts)
+    assert expanded({}, recipe=recipe).points
+
+
 def test_another_size_than_the_teachers_is_refused() -> None:
     variants = [
         {"label": "teacher", "model": "vit", "params": {"depth": 3}},

@@ -59,8 +59,8 @@ def _models() -> list[Row]:
 
     def row(name: str) -> Row:
         config = MODELS.get(name)
-        needs = {"none": "", "macs": "MACs"}.get(config.source, config.source)
-        needs += " and a base" if config.base != "none" else ""
+        source = {"none": "", "macs": "MACs"}.get(config.source, config.source)
+        needs = " and ".join(filter(None, [source, "a base" if config.base != "none" else ""]))
         return {"name": name, "role": config.role, "needs": needs, "summary": config.summary}
 
     return _rows(MODELS.names(), row, {"role": "", "needs": "", "summary": ""})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import math
 import os
 import zlib
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,12 @@ def listing(folder: Path) -> tuple[str, int]:
     lines = hashlib.sha256()
     n = 0
     for file in _image_files(folder):
-        lines.update(f"{file.stat().st_size} {file.parent.name}/{file.name}\n".encode())
+        try:
+            lines.update(f"{file.stat().st_size} {file.parent.name}/{file.name}\n".encode())
+        except OSError as error:
+            raise DataError(f"{file}: {error.strerror or error}") from error
+        except UnicodeEncodeError as error:
+            raise DataError(f"{str(file)!a}: its name is no UTF-8 text; rename it") from error
         n += 1
     return lines.hexdigest(), n
 
@@ -176,10 +182,10 @@ def _idx_array(path: Path, dimensions: int) -> npt.NDArray[np.uint8]:
     if content[:4] != bytes([0, 0, 8, dimensions]) or len(content) < start:
         raise DataError(
             f"{path.name} is no idx file of bytes in {dimensions} dimensions: it begins with "
-            f"{content[:4].hex(' ')}, not {bytes([0, 0, 8, dimensions]).hex(' ')}"
+            f"{content[:4].hex(' ') or 'nothing'}, not {bytes([0, 0, 8, dimensions]).hex(' ')}"
         )
     shape = [int(n) for n in np.frombuffer(content, ">u4", dimensions, 4)]
-    expected = start + int(np.prod(shape))
+    expected = start + math.prod(shape)
     if len(content) != expected:
         raise DataError(
             f"{path.name} is cut short or too long: {len(content):,} bytes, its head says {expected:,}"

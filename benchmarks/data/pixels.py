@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import struct
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,10 +90,9 @@ def _opened(item: Item) -> Image:
             raise ValueError("it is empty")
         image: Image.Image = Image.open(io.BytesIO(content))
         image.load()
-    except (
-        OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error,
-        Image.DecompressionBombError,
-    ) as error:  # fmt: skip
+    except MemoryError:
+        raise
+    except Exception as error:  # the decoders of some forms raise RuntimeError, AttributeError, ...
         first = (str(error) or type(error).__name__).splitlines()[0]
         raise CorruptImageError(f"{item.where}: no image that can be decoded ({first})") from error
     return image

@@ -91,11 +91,13 @@ def measure(subject: Subject, options: Mapping[str, Any]) -> Measurement:
         keep = np.concatenate(found.keep)
         dense = model if subject.base is None else subject.base().model
         attention = read(dense, split, chosen["batch_size"], halting=False).class_rows
-        values += keep_ratios(keep) + agreement(keep, np.concatenate(attention))
+        values += keep_ratios(keep)
         series["kept_layers"] = shown(keep, np.concatenate(found.row_ids))
-        info["dense_attention"] = (
-            "the same weights, no token halted" if subject.base is None else "the base's"
-        )
+        if attention:  # a student with all layers replaced has none
+            values += agreement(keep, np.concatenate(attention))
+            info["dense_attention"] = (
+                "the same weights, no token halted" if subject.base is None else "the base's"
+            )
     missing = sorted(map(int, info["without_weights"]))
     return Measurement(
         values=values,

@@ -26,6 +26,18 @@ LARGEST_SEED = 2**32 - 1
 """Largest seed: every random generator here takes it."""
 DEEPEST = 1024
 """Most layers that a suite may ask for."""
+LARGEST_SIDE = 4096
+"""Longest side of images, in pixels: 16 million of them are more than any set here has."""
+SIZES = (
+    "depth",
+    "d_model",
+    "n_heads",
+    "width_of_head",
+    "width_of_ffn",
+    "patch_size",
+    "layer_scale",
+)
+"""What a model and its base must have alike; of other heads some weights have the same shapes."""
 
 _ADAPTERS: dict[tuple[type[Any], str], TypeAdapter[Any]] = {}
 
@@ -98,6 +110,8 @@ def configuration(
     values = {name: checked(config, name, value) for name, value in params.items()}
     if values.get("depth", 0) > DEEPEST:
         raise ValueError(f"depth must be at most {DEEPEST}, not {values['depth']}")
+    if config.inputs == "image" and max_length > LARGEST_SIDE:
+        raise ValueError(f"image_size must be at most {LARGEST_SIDE} pixels, not {max_length}")
     return config(**values, max_length=max_length)
 
 
@@ -105,10 +119,12 @@ def configuration_of(point: Point) -> ModelConfig:
     """A point's configuration before its data set is known; a student's as it is on its teacher.
 
     Raises:
-        ValueError: the values do not fit together, or not to the teacher's.
+        ValueError: the values do not fit together, or not to the teacher's or the base's.
     """
     kind = MODELS.get(point.model)
     made = configuration(kind, point.params, point.max_length)
+    if point.base is not None:
+        _require_base(made, point.base)
     if kind.source != "teacher":
         return made
     if point.source is None:
@@ -116,3 +132,21 @@ def configuration_of(point: Point) -> ModelConfig:
         return made
     teacher = dataclasses.asdict(configuration_of(point.source))
     return made.resolve(TrainedSummary(params=teacher, k_histogram=None, mean_macs=0.0))
+
+
+def _require_base(config: ModelConfig, point: Point) -> None:
+    """Raises ValueError if the weights of this base are not those that the model starts from."""
+    kind = MODELS.get(point.model)
+    if kind.source != "none" or kind.base != "none":
+        raise ValueError(
+            f"base: '{point.model}' is built on another model itself; give it one that is trained "
+            "from scratch or from pretrained weights"
+        )
+    base = configuration_of(point)
+    for name in SIZES:
+        own, other = getattr(config, name, None), getattr(base, name, None)
+        if own != other:
+            field = {"width_of_head": "head_dim", "width_of_ffn": "d_ff"}.get(name, name)
+            raise ValueError(
+                f"{field} = {own}, but the base '{point.label}' has {other}; give both the same"
+            )

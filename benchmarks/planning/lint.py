@@ -32,7 +32,12 @@ def problems(suite: Suite) -> Iterator[str]:
     yield from _repeated((s.name for s in suite.sweeps), "sweep", "name")
     yield from _repeated(suite.seeds, "seeds", "seed")
     for index, sweep in enumerate(suite.sweeps):
-        for problem in [*_recipe(sweep.recipe), *_sweep(sweep, suite.seeds)]:
+        recipe = {**suite.recipe, **sweep.recipe}
+        for problem in [
+            *_recipe(sweep.recipe),
+            *_changes(recipe, sweep),
+            *_sweep(sweep, suite.seeds),
+        ]:
             yield f"sweep[{index}] '{sweep.name}': {problem}"
 
 
@@ -44,6 +49,20 @@ def _recipe(values: Mapping[str, Any]) -> Iterator[str]:
             declared_recipe(values)
         except ValueError as error:
             yield f"recipe: {str(error).removeprefix('recipe.')}"
+
+
+def _changes(recipe: Mapping[str, Any], sweep: Sweep) -> Iterator[str]:
+    """Images can be changed at random, texts cannot."""
+    texts = [n for n in sweep.datasets if n in DATASETS and not DATASETS.get(n).is_image]
+    if not sweep.trained or not texts:
+        return
+    for name in ("augment", "mixup", "cutmix"):
+        default = getattr(Recipe, name)
+        if recipe.get(name, default) != default:
+            yield (
+                f"recipe.{name}: changes images, but data set '{texts[0]}' has texts; give it to the "
+                "sweeps of images alone"
+            )
 
 
 def _sweep(sweep: Sweep, seeds: tuple[int, ...]) -> Iterator[str]:

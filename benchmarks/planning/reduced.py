@@ -16,6 +16,7 @@ from benchmarks.catalog import MODELS
 from benchmarks.errors import InvalidFileError, suggest
 from benchmarks.planning.suite import (
     Seeds,
+    Sized,
     Strict,
     Suite,
     Whole,
@@ -33,7 +34,7 @@ OF_SUITES = ("seeds", "recipe", "options")
 """What a suite says for all its sweeps, and a sweep may say for itself."""
 
 
-class _Changes(Strict):
+class _Changes(Sized):
     """What a sweep gets, over what it or its suite says."""
 
     datasets: dict[str, str] = Field(

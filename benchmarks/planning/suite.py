@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -12,6 +13,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     StringConstraints,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
@@ -31,16 +33,40 @@ class Strict(BaseModel):
     """Refuses unknown keys, and names the nearest."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+    other_names: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _keys_are_known(cls, values: Any) -> Any:
         if isinstance(values, Mapping):
             known = [field.alias or name for name, field in cls.model_fields.items()]
+            known += cls.other_names
             for key in values:
                 if key not in known:
                     raise ValueError(suggest(str(key), known, kind="key"))
         return values
+
+
+class Sized(Strict):
+    """What has a length, which goes by the name of image_size too."""
+
+    other_names = ("image_size",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _image_size_is_a_length(cls, values: Any) -> Any:
+        if not (isinstance(values, Mapping) and "image_size" in values):
+            return values
+        if "max_length" in values:
+            raise ValueError(
+                "image_size: is max_length under its name for images; give one of them"
+            )
+        try:
+            TypeAdapter(Whole).validate_python(values["image_size"])
+        except ValidationError as error:
+            found = error.errors()[0]
+            raise ValueError(f"image_size: {found['msg']}{_found(found['input'])}") from error
+        return {"max_length" if k == "image_size" else k: v for k, v in values.items()}
 
 
 class Variant(Strict):
@@ -69,7 +95,7 @@ class Skip(Strict):
     reason: Annotated[str, StringConstraints(min_length=1)]
 
 
-class Sweep(Strict):
+class Sweep(Sized):
     """Variants x data sets x axes x seeds."""
 
     name: Name
@@ -105,17 +131,6 @@ class Sweep(Strict):
         default_factory=dict, description="by meter; over the suite's"
     )
     variants: tuple[Variant, ...] = Field(min_length=1)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _image_size_is_a_length(cls, values: Any) -> Any:
-        if not (isinstance(values, Mapping) and "image_size" in values):
-            return values
-        if "max_length" in values:
-            raise ValueError(
-                "image_size: is max_length under its name for images; give one of them"
-            )
-        return {"max_length" if k == "image_size" else k: v for k, v in values.items()}
 
     def variant(self, label: str) -> Variant:
         """The variant with this label.
@@ -241,6 +256,7 @@ def texts(error: ValidationError) -> Iterator[str]:
         text = item["msg"].removeprefix("Value error, ")
         for ours, theirs in _TOML_WORDS.items():
             text = text.replace(ours, theirs)
+        text = re.sub(r" or instance of \w+", "", text)
         for line in text.splitlines():
             shown_value = _found(item["input"]) if item["type"] != "value_error" else ""
             yield f"{where.lstrip('.')}: {line}{shown_value}" if where else line

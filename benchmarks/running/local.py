@@ -209,9 +209,10 @@ def _death(exit_code: int | None) -> Failure:
 
 
 def _source_failure(failure: Failure) -> Failure:
+    told = "the point this one depends on failed: "
     return Failure(
         type="SourceFailed",
-        message=f"the point this one depends on failed: {failure.message}",
+        message=told + failure.message.removeprefix(told),
         traceback=failure.traceback,
     )
 

@@ -42,9 +42,15 @@ def failure_of(error: BaseException) -> Failure:
     trace = "".join(traceback.format_exception(error))
     return Failure(
         type=type(error).__name__,
-        message=without_paths(str(error)),
+        message=without_paths(str(error)) or _wordless(error),
         traceback=without_paths(trace),
     )
+
+
+def _wordless(error: BaseException) -> str:
+    if isinstance(error, MemoryError):
+        return "out of memory: the suite's sizes or its data set are too large for this machine"
+    return type(error).__name__
 
 
 def make_record(

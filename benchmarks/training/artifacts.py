@@ -62,9 +62,13 @@ class Artifact:
         Raises:
             StorageError: the file is missing, unreadable or altered.
         """
+        from safetensors import SafetensorError
         from safetensors.torch import load
 
-        return load(self._verified())
+        try:
+            return load(self._verified())
+        except SafetensorError as error:
+            raise _damaged(self.folder / _WEIGHTS, str(error)) from error
 
     def _verified(self) -> bytes:
         path = self.folder / _WEIGHTS

@@ -110,8 +110,8 @@ def _above_promise(view: View, variants: Sequence[Variant]) -> str:
     if not told:
         return ""
     return (
-        f"The whole interval lies above the promise for {listing(told)}: heads that do not run also "
-        "save softmax, memory traffic and operator calls, which MACs do not count."
+        f"The whole interval lies above the promise for {listing(told)}: what does not run also "
+        "saves softmax, memory traffic and operator calls, which MACs do not count."
     )
 
 
