@@ -51,6 +51,7 @@ class AViT(ViT):
     def __init__(self, config: AViTConfig) -> None:
         super().__init__(config)
         self.register_buffer("gate_center", torch.full((2,), CENTRE))
+        self._calibrated: float | None = None
 
     def forward(self, pixel_values: Tensor, keep: Tensor | None = None) -> ClassifierOutput:
         """See `Classifier.forward`.
@@ -121,16 +122,17 @@ class AViT(ViT):
             raise ValueError("calibration needs images")
         was_training = self.training
         self.eval()
+        share = 1.0
         try:
             low, high, of_class = self._score_range(batches)
             # so far up that no token halts at all
             self.gate_center.fill_(high + NEVER)
             if self.config.keep_ratio == 1.0:
-                return self._share_kept(batches)
+                share = self._share_kept(batches)
+                return share
             low, high = low - NEVER, high + math.log(self.config.depth) + 1.0
             self.gate_center[0] = of_class + math.log(10 * self.config.depth)
             moved = self.gate_center[1:] if self.config.class_token_stays else self.gate_center
-            share = 1.0
             for _ in range(steps):
                 centre = 0.5 * (low + high)
                 moved.fill_(centre)
@@ -141,6 +143,11 @@ class AViT(ViT):
             return share
         finally:
             self.train(was_training)
+            self._calibrated = share
+
+    def schedule_state(self) -> dict[str, float]:
+        """See `Classifier.schedule_state`: the keep ratio that calibration reached, if it was done."""
+        return {} if self._calibrated is None else {"calibrated_keep_ratio": self._calibrated}
 
     def _score_range(self, batches: Sequence[Tensor]) -> tuple[float, float, float]:
         """Least and greatest score before the centre is taken off, and the class token's greatest.

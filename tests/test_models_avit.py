@@ -412,6 +412,7 @@ def test_calibration_leaves_the_class_token_to_the_last_layer() -> None:
     assert halts.gate_center[0] == halts.gate_center[1]
     before_last = tokens_of(stays(images(40))).halting[:, :-1, 0].sum(1)
     assert 0 < before_last.mean() < 0.1
+    assert before_last.max() < 0.2, "the centre lies well above even the highest score"
 
 
 def test_calibration_needs_images() -> None:
@@ -452,6 +453,17 @@ def test_one_image_alone_leaves_nvidias_prior_out() -> None:
     prior = AViTConfig(**SIZES).prior
     assert prior_divergence(halting, prior, s2s=False) == 0
     assert prior_divergence(halting, prior, s2s=True) > 0
+
+
+@pytest.mark.parametrize("s2s", [True, False])
+def test_shares_are_clamped_and_only_then_made_to_sum_to_one(*, s2s: bool) -> None:
+    prior = (0.2, 0.2, 0.5, 0.1)
+    halting = torch.tensor([0.001, 0.3, 0.6, 0.099]).view(1, 4, 1).repeat(2, 1, TOKENS)
+    total = 0.01 + 0.3 + 0.6 + 0.099 if s2s else 1.0
+    shares = [share / total for share in (0.01, 0.3, 0.6, 0.099)]
+    parts = [t * math.log(t / share) for t, share in zip(prior, shares, strict=True)]
+    found = prior_divergence(halting, prior, s2s=s2s).item()
+    assert found == pytest.approx(sum(parts) / 4, rel=1e-5)
 
 
 def test_weights_of_the_losses_are_the_modes_or_the_given() -> None:
@@ -513,3 +525,10 @@ def test_it_is_trained_for_epochs_of_its_own() -> None:
     assert AViTConfig(finetune_epochs=3).training_epochs(50) == 3
     assert "pretrained" not in AViTConfig.declarable()
     assert AViTConfig.base == "weights"
+
+
+def test_the_ratio_that_calibration_reached_is_told() -> None:
+    model = make("s2s", keep_ratio=0.6)
+    assert model.schedule_state() == {}
+    reached = model.calibrate([images(batch=6)])
+    assert model.schedule_state() == {"calibrated_keep_ratio": reached}

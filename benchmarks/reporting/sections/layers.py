@@ -99,7 +99,7 @@ def _teacher(view: View, teacher: Variant) -> str:
             if d.group
         ]
     heading = f"### `{teacher.label}` on {view.name(teacher.dataset)}"
-    parts = [heading, which_matter(view, teacher), table(headers, rows)]
+    parts = [heading, which_matter(view, teacher), _ratios(view, teacher), table(headers, rows)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -116,6 +116,24 @@ def _sparsities(view: View, teacher: Variant) -> dict[str, list[float]]:
     for value, name in KEPT.items():
         columns[name] = per_layer(view, teacher, "sparsity", value)
     return {name: values for name, values in columns.items() if values}
+
+
+def _ratios(view: View, teacher: Variant) -> str:
+    """The share of patches that a halting teacher was to keep, and what came of it."""
+    if not teacher.halts_tokens:
+        return ""
+    wanted = view.config(teacher)["keep_ratio"]
+    series = "schedule_calibrated_keep_ratio"
+    first = [
+        record.series[series][0]
+        for record in view.records(teacher, "training")
+        if record.series.get(series)
+    ]
+    after = view.mean(teacher, "sparsity", "keep_ratio", tokens="patches")
+    told = [f"Patches kept, mean over layers: {wanted:.2f} wanted"]
+    told += [f"{sum(first) / len(first):.2f} after calibration"] if first else []
+    told += [f"{after:.2f} reached after fine-tuning"] if after is not None else []
+    return ", ".join(told) + "."
 
 
 def _note(view: View, shown: Sequence[Variant]) -> str:
