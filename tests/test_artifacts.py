@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import resource
@@ -118,6 +119,15 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
     (save(store).folder / "weights.safetensors").unlink()
     with pytest.raises(StorageError, match=r"weights\.safetensors.*No such file"):
         store.load(KEY)
+
+
+def test_weights_that_are_no_tensors_are_named(tmp_path: Path) -> None:
+    artifact = save(ArtifactStore(tmp_path))
+    path = artifact.folder / "weights.safetensors"
+    path.write_bytes(b"no tensors at all")
+    artifact = replace(artifact, weights_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    with pytest.raises(StorageError, match=r"weights\.safetensors cannot be used: .*deserializing"):
+        artifact.state_dict()
 
 
 def test_remains_of_a_killed_write_are_ignored_and_cleaned(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,8 @@ IDX_WRONG = [
     ({"train-images.gz": gzip.compress(idx(PIXELS[:19]))}, r"train-images\.gz has 19 rows"),
     ({"train-labels": idx(PIXELS)}, r"train-labels is no idx file of bytes in 1 dimensions"),
     ({"train-labels": b"\0\0"}, r"begins with 00 00, not 00 00 08 01"),
+    ({"train-labels": b""}, r"begins with nothing, not 00 00 08 01"),
+    ({"train-images.gz": gzip.compress(bytes([0, 0, 8, 3]) + 3 * b"\x80\0\0\0")}, r"cut short"),
     ({"train-labels": idx(np.full(20, 10, np.uint8))}, r"train-labels, row 0: label 10 is out of"),
     ({"train-images.gz": gzip.compress(idx(PIXELS[:, 1:]))}, r"images of 28 x 27 pixels"),
 ]  # fmt: skip
@@ -234,6 +237,21 @@ def test_a_folder_is_known_by_its_list(tmp_path: Path) -> None:
     photograph(tmp_path / "train" / "a" / "0.PNG", 20, 20, 50)
     with pytest.raises(DataError, match="train was altered"):
         data_path(card)
+
+
+def test_names_in_a_folder_that_cannot_be_listed_are_told(tmp_path: Path) -> None:
+    folders(tmp_path)
+    odd = tmp_path / "train" / "a" / "z.png"
+    odd.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"train/a/z\.png: No such file"):
+        listing(tmp_path / "train")
+    odd.unlink()
+    try:
+        (tmp_path / "train" / "a" / os.fsdecode(b"z\xff.png")).touch()
+    except OSError:
+        return  # this file system takes no such names
+    with pytest.raises(DataError, match=r"a/z\\udcff\.png': its name is no UTF-8 text; rename it"):
+        listing(tmp_path / "train")
 
 
 def test_missing_and_extra_folders_are_named(tmp_path: Path) -> None:

@@ -294,6 +294,16 @@ def test_replaced_layers_have_no_value_and_are_named() -> None:
     assert found.series["hoyer_all_se"][1:] == [None, None]
 
 
+def test_a_halting_model_without_any_attention_still_has_keep_ratios() -> None:
+    model = avit()
+    for block in cast("Any", model.blocks):
+        block.attn = make_mixer("conv", 12, 2, 6)
+    found = measure(subject(model, images()), {})
+    assert {v.name for v in found.values} == {"keep_ratio"}
+    assert "dense_attention" not in found.info
+    assert found.series["kept_layers"]
+
+
 @pytest.mark.parametrize(
     ("model", "name"),
     [

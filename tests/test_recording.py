@@ -29,6 +29,11 @@ def test_a_failure_keeps_its_traceback_without_absolute_paths(tmp_path: Path) ->
         assert str(Path.home()) not in text
 
 
+def test_a_failure_without_words_says_what_it_is() -> None:
+    assert failure_of(MemoryError()).message.startswith("out of memory")
+    assert failure_of(AssertionError()).message == "AssertionError"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -123,7 +124,12 @@ class ParquetSource(Strict):
 
 def explain(error: ValidationError, whole: str) -> str:
     """Each wrong key of a file and what is wrong with it; `whole` stands for the file as such."""
-    return "; ".join(
-        f"{'.'.join(map(str, item['loc'])) or whole}: {item['msg'].removeprefix('Value error, ')}"
-        for item in error.errors()
-    )
+    items = error.errors()
+    told = []
+    for item in items:
+        place = item["loc"]
+        if any(len(o["loc"]) > len(place) and o["loc"][: len(place)] == place for o in items):
+            continue  # "too short", say, of a list whose items were refused
+        text = re.sub(r" or instance of \w+", "", item["msg"].removeprefix("Value error, "))
+        told.append(f"{'.'.join(map(str, place)) or whole}: {text}")
+    return "; ".join(told)

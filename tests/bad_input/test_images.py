@@ -116,6 +116,15 @@ def test_an_odd_image_stops_and_is_named(load: Load, file: bytes, said: str) -> 
         load({3: file})
 
 
+def test_an_image_is_corrupt_whatever_its_decoder_raises(load: Load) -> None:
+    content = io.BytesIO()
+    Image.new("RGB", (32, 32)).save(content, "DDS")
+    file = bytearray(content.getvalue())
+    file[80:84] = bytes(4)  # flags of the pixel format: Pillow raises NotImplementedError
+    with pytest.raises(DataError, match=r"row 3: no image that can be decoded \(Unknown pixel"):
+        load({3: bytes(file)})
+
+
 def test_a_damaged_image_is_corrupt(load: Load) -> None:
     file = bytearray(picture(0))
     file[200] ^= 255  # a wrong checksum inside
@@ -206,3 +215,7 @@ def test_a_manifest_whose_table_is_wrong(load: Load) -> None:
         load(images='images = { format = "csv", channels = 1, size = 32, label = 0 }')
     with pytest.raises(InvalidFileError, match="on_corrupt"):
         load(images=own(on_corrupt="ignore"))
+    with pytest.raises(
+        InvalidFileError, match=r"set\.0\.images: Input should be a valid dictionary$"
+    ):
+        load(images='images = "parquet"')
