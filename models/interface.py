@@ -70,6 +70,8 @@ class Classifier(nn.Module):
 
     config: ModelConfig
     head_mode: HeadMode = "auto"
+    undecayed: tuple[str, ...] = ()
+    """Names of parameters that are tables, not matrices: weight decay spares them."""
 
     def forward(self, *inputs: Any, **options: Any) -> ClassifierOutput:
         """Classifies a batch.

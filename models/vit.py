@@ -108,6 +108,7 @@ class ViT(Classifier):
     """The Vision Transformer classifier."""
 
     config: ViTConfig
+    undecayed = ("cls_token", "pos_embed")
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +20,7 @@ from benchmarks.meters.deletion import deleted, deletions, measure
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.planning.points import Point
 from benchmarks.statistics.intervals import paired_adjusted_wald
+from benchmarks.training.evaluate import PREDICT_SEED
 from models.avit import AViT
 from models.avit_config import AViTConfig
 from models.bert import Bert
@@ -149,6 +151,29 @@ def test_the_margin_decides_and_what_it_leaves_open_is_named() -> None:
     # whoever loses exactly the margin is informative
     exact = measure(model, {"margin": 0.5})
     assert value(exact, "informative", layer=0).value == 1
+
+
+def test_what_clearly_loses_more_or_less_than_the_margin_is_not_undecided() -> None:
+    found = measure(subject(Voting(0.3, 0.3, 0.1, 0.0), images(1200)), {})
+    clear = {d: value(found, "accuracy_drop", layer=layer) for layer, d in ((0, 0.5), (3, 0.0))}
+    assert clear[0.5].low > 0.01 > clear[0.0].high
+    assert found.info["undecided"] == []
+
+
+def test_every_pass_draws_by_the_seed_of_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, seeds = Voting(0.3, 0.3), []
+    monkeypatch.setattr(model, "reseed", seeds.append)
+    measured = subject(model, images())
+    measure(replace(measured, point=replace(measured.point, seed=5)), {})
+    # as it is, each layer, the two quarters and the half of one layer left out, all
+    assert seeds == [PREDICT_SEED + 5] * 4
+
+
+def test_the_last_half_of_an_odd_depth_has_the_layer_in_the_middle() -> None:
+    found = {str(d.context.get("group")): d.layers for d in deletions([True] * 5)}
+    assert found["last half"] == (2, 3, 4)
+    assert found["quarter 1"] == (0, 1)
+    assert "quarter 2" not in found, "it is layer 2 alone"
 
 
 @pytest.mark.parametrize(

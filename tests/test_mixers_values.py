@@ -202,6 +202,18 @@ def test_fresh_weights_are_as_torch_draws_them(of: Any) -> None:
         assert abs(drawn.std().item() * math.sqrt(3) / bound - 1) < 0.05
 
 
+@pytest.mark.parametrize("kind", ["bilstm", "bigru", "bimamba"])
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_fresh_maps_per_head_are_drawn_by_the_width_that_they_read(
+    kind: str, bidirectional: bool
+) -> None:
+    torch.manual_seed(0)
+    made: Any = make_mixer(kind, 192, 3, 64, bidirectional=bidirectional).head_proj
+    bound = (128 if bidirectional else 64) ** -0.5
+    for drawn in [made] if isinstance(made, Tensor) else list(made.parameters()):
+        assert 0.97 * bound < drawn.abs().max() <= bound
+
+
 def test_conv_is_a_weighted_sum_of_neighbours() -> None:
     mixer = Conv(D_MODEL, N_HEADS, HEAD_DIM, kernel_size=3)
     x = inputs(2, 6, D_MODEL)

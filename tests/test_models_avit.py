@@ -412,7 +412,10 @@ def test_calibration_leaves_the_class_token_to_the_last_layer() -> None:
     assert halts.gate_center[0] == halts.gate_center[1]
     before_last = tokens_of(stays(images(40))).halting[:, :-1, 0].sum(1)
     assert 0 < before_last.mean() < 0.1
-    assert before_last.max() < 0.2, "the centre lies well above even the highest score"
+    everything = torch.ones(40, 4, TOKENS, dtype=torch.bool)
+    highest = tokens_of(stays(images(40), keep=everything)).halting[:, :, 0].max()
+    # so that all layers together stay below a tenth
+    assert highest.item() == pytest.approx(1 / (1 + 10 * 4), rel=1e-3)
 
 
 def test_calibration_needs_images() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -27,6 +27,7 @@ SCALED = ViTConfig(
 AVIT = AViTConfig(**SIZES, max_length=8, patch_size=2, channels=1, n_classes=3, keep_ratio=0.6)
 BERT = BertConfig(**SIZES, max_length=9, vocab_size=20, n_classes=3)
 TEACHERS = {"vit": VIT, "scaled": SCALED, "avit": AVIT, "bert": BERT}
+NOTHING_IN_1: dict[str, Any] = {"replace": (1,), "mixer": "identity"}
 MIXERS = [kind for kind in KINDS if kind != "attention"]
 
 
@@ -100,6 +101,16 @@ def test_all_but_the_new_modules_is_the_teachers(name: str, mixer: str) -> None:
     )
     assert (projection in outputs) == (mixer != "identity")
     assert student(*inputs_of(teacher.config)).logits.isfinite().all()
+
+
+def test_all_weights_can_be_trained_even_where_the_teachers_head_alone_was() -> None:
+    teacher = build_model(replace(VIT, head_only=True), 0)
+    assert {name for name, p in teacher.named_parameters() if p.requires_grad} == {
+        "head.weight",
+        "head.bias",
+    }
+    student = hybrid_of(teacher, replace=(1,))
+    assert all(parameter.requires_grad for parameter in student.parameters())
 
 
 @pytest.mark.parametrize("name", ["vit", "avit"])
@@ -237,6 +248,13 @@ def test_a_mixers_work_stands_in_attentions_place(teacher: ModelConfig, mixer: s
     if mixer == "identity":
         assert two.elementwise < whole.elementwise
         assert own.macs == 0
+
+
+def test_without_attention_nothing_is_normed_and_added_either() -> None:
+    whole, without = (hybrid_config(VIT, **changed).macs(8) for changed in ({}, NOTHING_IN_1))
+    tokens, softmax = 17, 5 * 3 * 17 * 17
+    norm_biases_and_sum = tokens * (7 * 12 + 3 * 12 + 12 + 12)
+    assert whole.elementwise - without.elementwise == softmax + norm_biases_and_sum
 
 
 def test_fresh_weights_need_no_teacher() -> None:

@@ -108,3 +108,18 @@ def test_a_point_that_shares_weights_costs_no_training(empty: Plan) -> None:
     seconds = {m.point.label: training_seconds(m.point) for m in empty.wanted if m.point.trained}
     assert seconds["random-at-test"] == 0
     assert seconds["dense"] > 0
+
+
+@pytest.mark.parametrize("name", ["kernels", "kernels-small"])
+def test_options_are_those_of_the_sweep_that_wants_the_meter(name: str, tmp_path: Path) -> None:
+    """There the sweep that counts MACs names every point first, and others time it."""
+    suite = load_suite(name)
+    for measurable in make_plan(suite, RecordStore(tmp_path)).wanted:
+        wanting = [
+            sweep.name
+            for sweep in suite.sweeps
+            if measurable.meter.name in sweep.meters
+            and sweep.name in {use.sweep for use in measurable.planned.uses}
+        ]
+        assert measurable.options == suite.options_for(wanting[0], measurable.meter.name)
+        assert measurable.meter.name != "latency" or 8 in measurable.options["batch_sizes"]

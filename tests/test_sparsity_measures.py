@@ -96,6 +96,17 @@ def test_padding_is_no_key(weights: list[int], padding: int) -> None:
     assert measured(padded, keys=len(weights)) == pytest.approx(measured(row(*weights)), abs=1e-12)
 
 
+@given(WEIGHTS, st.integers(1, 20), st.randoms(use_true_random=False))
+def test_places_without_a_key_may_lie_anywhere(
+    weights: list[int], missing: int, random: Any
+) -> None:
+    """Tokens that a model halts leave gaps between those that it keeps."""
+    order = random.sample(range(len(weights) + missing), len(weights) + missing)
+    scattered = torch.cat([row(*weights), torch.zeros(missing, dtype=torch.float64)])[order]
+    found = measured(scattered, keys=len(weights))
+    assert found == pytest.approx(measured(row(*weights)), abs=1e-9)
+
+
 @given(st.integers(2, 40), st.floats(0, 0.99), st.floats(0, 0.99))
 def test_more_weight_on_one_key_is_never_less_sparse(n: int, some: float, more: float) -> None:
     some, more = sorted((some, more))

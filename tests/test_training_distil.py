@@ -16,6 +16,7 @@ from benchmarks.data.batches import collate
 from benchmarks.data.image_data import ImageData
 from benchmarks.data.images import ImageSplit
 from benchmarks.data.load import EncodedSplit, load_data
+from benchmarks.data.sample import at_most
 from benchmarks.errors import UsageError
 from benchmarks.planning.points import Point
 from benchmarks.training import prepare
@@ -147,14 +148,14 @@ def test_halting_loss_by_hand() -> None:
     """One image, three layers, a class token and two patches; one patch is dropped after layer 0."""
     keep = torch.tensor([[[1, 1, 1], [1, 1, 0], [1, 1, 0]]]).bool()
     wanted = torch.tensor([[[0.9, 0.5, 0.99], [0.9, 0.5, 0.0], [1.0, 1.0, 0.0]]])
-    found = torch.tensor([[[0.1, 0.25, 0.5], [0.1, 0.5, 0.7], [0.3, 0.3, 0.3]]])
+    found = torch.tensor([[[0.1, 0.25, 0.5], [0.1, 0.4, 0.7], [0.3, 0.3, 0.3]]])
 
     def kl(p: float, q: float) -> float:
         return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
-    divergence = (kl(0.5, 0.25) + kl(0.99, 0.5)) / 2 + kl(0.5, 0.5)
+    divergence = (kl(0.5, 0.25) + kl(0.99, 0.5)) / 2 + kl(0.5, 0.4)
     survive_1 = (0.75 + 0.5) / 2
-    survive_2 = (0.75 * 0.5 + 0.5 * 0.3) / 2
+    survive_2 = (0.75 * 0.6 + 0.5 * 0.3) / 2
     gaps = (survive_1 - 0.5) ** 2 + (survive_2 - 0.5) ** 2
     loss = halting_loss(decisions(found, keep), decisions(wanted, keep))
     assert loss.item() == pytest.approx(divergence + 5 * gaps, rel=1e-5)
@@ -225,6 +226,23 @@ def test_the_first_loss_is_the_one_by_hand() -> None:
     assert losses["total"] == pytest.approx(sum(wanted.values()), rel=1e-3)
 
 
+def test_the_first_halting_loss_is_a_tenth_of_the_one_by_hand() -> None:
+    teacher, data = teacher_of(AVIT), image_data(16)
+    student = student_of(teacher, replace=(1,), samples=16, stage1_share=1.0)
+    (pixels,) = cast(Any, collate(data.train, np.arange(16))).inputs
+    with torch.no_grad():
+        for model in (student, teacher):
+            for module in model.modules():
+                module.training = not isinstance(module, nn.Dropout)
+        wanted = teacher(pixels).tokens
+        assert not wanted.keep.all()
+        loss = halting_loss(student(pixels, keep=wanted.keep).tokens, wanted).item()
+    losses = distil(student, teacher, data, RECIPE, 0).epochs[0].losses
+    assert losses["halting"] == pytest.approx(0.1 * loss, rel=1e-3)
+    total = losses["hidden"] + losses["task"] + losses["halting"]
+    assert losses["total"] == pytest.approx(total, rel=1e-5)
+
+
 @pytest.mark.parametrize("mixer", ["identity", "mean", "bilstm", "nothing"])
 def test_every_student_sees_exactly_its_samples(
     mixer: str, monkeypatch: pytest.MonkeyPatch
@@ -253,6 +271,18 @@ def test_every_student_sees_exactly_its_samples(
     assert not student.training
     assert record.steps >= 250 // 16
     assert set(record.epochs[-1].losses) == {"task", "total"}
+
+
+def test_the_course_is_that_of_a_fixed_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    teacher, data = teacher_of(VIT), image_data(96)
+    student = student_of(teacher, samples=48)
+    monkeypatch.setattr("benchmarks.training.distil.COURSE_ROWS", 7)
+    course = distil(student, teacher, data, RECIPE, 0).epochs
+    seven = at_most(data.validation, 7)
+    right = predict(student, seven).predicted == seven.labels
+    assert course[-1].validation_accuracy == pytest.approx(float(right.mean()))
+    sevenths = [7 * part.validation_accuracy for part in course]
+    assert sevenths == pytest.approx([round(count) for count in sevenths])
 
 
 def test_a_student_may_have_batches_of_its_own() -> None:

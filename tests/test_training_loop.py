@@ -29,6 +29,8 @@ from benchmarks.training.recipe import Recipe
 from models.budgetformer_config import BudgetFormerConfig
 from models.config import EncoderConfig
 from models.interface import Classifier, ClassifierOutput, HeadDecisions
+from models.vit_hybrid import ViTHybrid
+from models.vit_hybrid_config import ViTHybridConfig
 
 if TYPE_CHECKING:
     from benchmarks.data.load import TextData
@@ -320,3 +322,17 @@ def test_predict_repeats_itself_and_restores_the_mode() -> None:
 
 def test_an_empty_split_has_empty_predictions() -> None:
     assert predict(make_model(), make_split("test", 0, 2)).predicted.shape == (0,)
+
+
+def test_weight_decay_spares_stacked_biases_and_a_model_s_tables() -> None:
+    model = ViTHybrid(
+        ViTHybridConfig(depth=2, d_model=12, n_heads=3, max_length=8, replace=(1,), mixer="bilstm")
+    )
+    decayed, free = parameter_groups(model, 0.1)
+    names = {id(p): name for name, p in model.named_parameters()}
+    spared = {names[id(p)] for p in free["params"]}
+    assert {"cls_token", "pos_embed"} <= spared
+    assert {name for name in names.values() if "bias" in name} <= spared
+    assert {names[id(p)] for p in decayed["params"]} == {
+        name for name in names.values() if name.endswith(("weight", "weight_ih", "weight_hh"))
+    } - {name for name in names.values() if "norm" in name}

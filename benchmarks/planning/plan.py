@@ -138,9 +138,15 @@ def wanted_records(expansion: Expansion) -> Iterator[Measurable]:
                     continue
                 measured.add(inputs)
             baseline = planned.baseline if spec.kind == "pair" else None
-            options = suite.options_for(planned.sweep, name)
+            options = suite.options_for(_asking(suite, planned, name), name)
             key = record_key(planned.point, spec, options, baseline)
             yield Measurable(spec, planned, baseline, key, options)
+
+
+def _asking(suite: Suite, planned: PlannedPoint, meter: str) -> str:
+    """The first sweep that wants a meter of a point, which may stand in others before it."""
+    wanting = {sweep.name for sweep in suite.sweeps if meter in sweep.meters}
+    return next(use.sweep for use in planned.uses if use.sweep in wanting)
 
 
 def make_plan(

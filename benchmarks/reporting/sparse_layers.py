@@ -22,6 +22,8 @@ MEASURES = {
     "below_uniform": "keys under 1/N",
 }
 """Measures of sparsity by the names that records give them, and what readers call them."""
+LEAST_SEEDS = 3
+"""Fewer rhos than this have an interval that means nothing."""
 QUERIES = {"all": "all queries", "class": "class token"}
 
 
@@ -77,6 +79,9 @@ def reading(correlations: Sequence[LayerCorrelation]) -> str:
     held = [c.rho for c in correlations if c.held != "nothing"]
     if not plain or plain[0].method == "single":
         return "one seed decides nothing"
+    if plain[0].n < LEAST_SEEDS or plain[0].low == plain[0].high:
+        # over few layers rho takes few values, so that seeds may agree by accident
+        return "so few seeds, or equal ones, decide nothing"
     if plain[0].low > 0:
         return "the opposite is shown: sparser layers cost more"
     if plain[0].high >= 0:

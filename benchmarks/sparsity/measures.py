@@ -1,7 +1,7 @@
 """How unevenly a row of attention weights spreads over its keys: four measures, all in [0, 1].
 
 Every function takes `weights` (..., keys), rows that sum to 1, and `keys` (...), which broadcasts:
-how many of a row's places are real keys. Places beyond are padding and hold 0. A row with one key
+how many of a row's places are real keys. The others, wherever they lie, hold 0. A row with one key
 has nothing to choose between: its measures are not a number.
 """
 
@@ -43,9 +43,8 @@ def hoyer(weights: Tensor, keys: Tensor) -> Tensor:
 def below_uniform(weights: Tensor, keys: Tensor) -> Tensor:
     """Share of the keys that weigh less than 1 / keys each."""
     limit = (1 - UNIFORM) / keys.to(weights.dtype)
-    places = torch.arange(weights.shape[-1])
-    below = (weights < limit[..., None]) & (places < keys[..., None])
-    return _bounded(below.sum(-1).to(weights.dtype) / keys, keys)
+    below = keys - (weights >= limit[..., None]).sum(-1)
+    return _bounded(below.to(weights.dtype) / keys, keys)
 
 
 MEASURES: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {

@@ -190,8 +190,15 @@ def learning_rate(step: int, steps: int, recipe: Recipe) -> float:
 
 
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Two groups: matrices, which decay, and norms, biases and embeddings, which do not."""
+    """Two groups: matrices, which decay, and norms, biases and embeddings, which do not.
+
+    Biases of several heads or directions may lie stacked; a model names its tables in `undecayed`.
+    """
     spared = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    tables: tuple[str, ...] = getattr(model, "undecayed", ())
+    for name, parameter in model.named_parameters():
+        if name in tables or "bias" in name.rpartition(".")[2]:
+            spared.add(id(parameter))
     decayed: list[nn.Parameter] = []
     free: list[nn.Parameter] = []
     for parameter in model.parameters():

@@ -174,6 +174,12 @@ REPLACEMENT: tuple[Choice, ...] = (
         ("avit",),
     ),
     Choice(
+        "how students learn to halt",
+        "layer l's keep rate is compared with the product of (1 - h) over the layers before it, since those "
+        "decide what it computes; the published code takes layer l into the product",
+        ("vit-hybrid",),
+    ),
+    Choice(
         "what faster means",
         "the whole model from pixels to logits on one thread of a CPU, against the same model with fused "
         "attention. What the paper's 1.71x measures was not found; the published code times one module",
