@@ -53,7 +53,7 @@ def test_a_first_stage_alone_makes_a_complete_single_seed_report(empty: Plan) ->
     assert {m.meter.name for m in first} == {
         "training", "accuracy", "flops", "memory", "latency", "carbon", "sparsity", "deletion",
     }  # fmt: skip
-    sweeps = {"main", "s2s-teacher", "s2s-layers", "s2s-groups"}
+    sweeps = {"main", "s2s-teacher", "s2s-continued", "s2s-layers", "s2s-groups"}
     labels = {m.point.label for m in empty.wanted if m.planned.sweep in sweeps}
     assert {m.point.label for m in first} == labels
 

@@ -44,7 +44,7 @@ def test_smoke_runs_reports_checks_and_then_has_nothing_to_do(own_runs: Path) ->
     records = RecordStore(own_runs / "records").all()
     assert {r.status for r in records} == {"ok"}
     assert {r.meter for r in records} == {
-        "training", "accuracy", "flops", "memory", "latency", "carbon",
+        "training", "accuracy", "flops", "memory", "latency", "carbon", "sparsity", "deletion",
     }  # fmt: skip
     private = re.compile(
         rf"{re.escape(socket.gethostname())}|{re.escape(str(Path.home()))}|{re.escape(str(own_runs))}"
@@ -62,7 +62,13 @@ def test_smoke_runs_reports_checks_and_then_has_nothing_to_do(own_runs: Path) ->
 def test_ctrl_c_keeps_what_was_finished_and_says_so(own_runs: Path) -> None:
     command = [sys.executable, "-m", "benchmarks", "run", "smoke", "--jobs", "1"]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # tests that a shell runs in the background are started with this signal ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     deadline = time.monotonic() + 300
     while not list(own_runs.glob("records/*/training-*.json")):
