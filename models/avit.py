@@ -16,9 +16,9 @@ from torch import Tensor
 
 from models.interface import ClassifierOutput, TokenDecisions
 from models.mixers.attention import Attention
+from models.state_dict import fill
 from models.token_halting import HaltingState, prior_divergence, require_masks
 from models.vit import Block, ViT
-from models.vit_weights import fill
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

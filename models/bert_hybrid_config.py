@@ -51,11 +51,6 @@ class BertHybridConfig(Distillation, BertConfig):
             elementwise=whole.elementwise + n * (mixer.elementwise - counted),
         )
 
-    def training_epochs(self, epochs: int) -> int:
-        """See `ModelConfig.training_epochs`; the budget is counted in samples, not epochs."""
-        del epochs
-        return 0
-
     def resolve(self, source: TrainedSummary) -> Self:
         """Takes over the teacher's configuration.
 

@@ -68,6 +68,11 @@ class Distillation:
         }
         return names.resolve(self.mixer, given)
 
+    def training_epochs(self, epochs: int) -> int:
+        """See `ModelConfig.training_epochs`; the budget is counted in samples, not epochs."""
+        del epochs
+        return 0
+
     def check_distillation(self) -> None:
         """Raises ValueError for the first value that is out of range."""
         _ = self.mixer_options

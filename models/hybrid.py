@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torch import Tensor, nn
 
 from models.interface import Classifier
-from models.vit_weights import fill
+from models.state_dict import fill
 
 
 class Hybrid(Classifier):

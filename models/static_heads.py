@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from models.encoder import EncoderClassifier, LayerHeads, Shared
 from models.head_budget import first_of
 from models.selected_heads import SelectiveAttention
-from models.vit_weights import fill
+from models.state_dict import fill
 
 if TYPE_CHECKING:
     from models.static_heads_config import StaticHeadsConfig

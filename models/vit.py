@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from models.interface import Classifier, ClassifierOutput
 from models.mixers.attention import Attention
-from models.vit_weights import fill, from_pretrained
+from models.state_dict import fill
+from models.vit_weights import from_pretrained
 
 if TYPE_CHECKING:
     from models.config import VisionConfig

@@ -59,11 +59,6 @@ class ViTHybridConfig(Distillation, AViTConfig):
             parts += [sub_layer(self, tokens), scaled]
         return vit_costs.summed(parts)
 
-    def training_epochs(self, epochs: int) -> int:
-        """See `ModelConfig.training_epochs`; the budget is counted in samples, not epochs."""
-        del epochs
-        return 0
-
     def resolve(self, source: TrainedSummary) -> Self:
         """Takes over the teacher's configuration.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -72,40 +72,3 @@ def interpolated(positions: Tensor, side: int) -> Tensor:
     grid = patches.reshape(1, old, old, -1).permute(0, 3, 1, 2)
     scaled = nn.functional.interpolate(grid, (side, side), mode="bicubic", align_corners=False)
     return torch.cat((first, scaled.flatten(2).transpose(1, 2)), 1)
-
-
-@torch.no_grad()
-def fill(model: nn.Module, state: Mapping[str, Tensor], fresh: Sequence[str] = ()) -> None:
-    """Fills the model in place, or nothing of it if a tensor does not fit.
-
-    Args:
-        model: any module.
-        state: by the model's own names.
-        fresh: beginnings of the names of what stays as it is.
-
-    Raises:
-        ValueError: a tensor is missing, left over or of another shape; names the first.
-    """
-    wanted = {
-        name: tensor
-        for name, tensor in model.state_dict().items()
-        if not name.startswith(tuple(fresh))
-    }
-    for name, tensor in wanted.items():
-        if name not in state:
-            raise ValueError(
-                f"the weights have no {name}, where the model has {tuple(tensor.shape)}; they have "
-                f"{len(state)} tensors, {', '.join(sorted(state)[:3])} …"
-            )
-        if state[name].shape != tensor.shape:
-            raise ValueError(
-                f"{name} is {tuple(state[name].shape)} in the weights, but the model needs "
-                f"{tuple(tensor.shape)}"
-            )
-    for name, tensor in state.items():
-        if name not in wanted:
-            raise ValueError(
-                f"{name} {tuple(tensor.shape)} of the weights has no place in the model"
-            )
-    for name, tensor in wanted.items():
-        tensor.copy_(state[name])

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_up import TINY_CARD
 
 from benchmarks.data import packages
 from benchmarks.data.card import Card
@@ -20,12 +21,7 @@ FILE = "tiny_set-1.0-py3-none-any.whl"
 def _card(file: str = FILE, content: bytes = CONTENT) -> Card:
     return Card.model_validate(
         {
-            "schema": 1,
-            "name": "tiny",
-            "title": "Tiny",
-            "task": "single",
-            "classes": ["a", "b"],
-            "licence": {"package": "MIT", "data": "MIT"},
+            **TINY_CARD,
             "source": {
                 "kind": "package",
                 "package": "tiny-set",

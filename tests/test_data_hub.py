@@ -21,6 +21,7 @@ from huggingface_hub.errors import (
     LocalEntryNotFoundError,
     RepositoryNotFoundError,
 )
+from made_up import TINY_CARD
 from PIL import Image
 
 from benchmarks.catalog import DATASETS
@@ -86,11 +87,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 def _card(folder: Path, **changes: Any) -> Card:
     values: dict[str, Any] = {
-        "schema": 1,
-        "name": "tiny",
-        "title": "Tiny",
-        "task": "single",
-        "classes": ["a", "b"],
+        **TINY_CARD,
         "licence": {"package": "none", "data": "MIT"},
         "source": {
             "kind": "hub",

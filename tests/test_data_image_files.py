@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from made_up import TINY_CARD
 from PIL import Image
 
 from benchmarks.cli import app
@@ -48,12 +49,8 @@ def packaged(tmp_path: Path, lines: list[str], rows: int = 4, **images: Any) -> 
     ids = {"train": "0-1", "validation": "2", "test": "3", "dropped": ""}
     (tmp_path / "splits" / "tiny.json").write_text(json.dumps(ids))
     values = {
-        "schema": 1,
-        "name": "tiny",
-        "title": "Tiny",
+        **TINY_CARD,
         "task": "image",
-        "classes": ["a", "b"],
-        "licence": {"package": "MIT", "data": "MIT"},
         "source": {
             "kind": "package",
             "package": "tiny",

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from made_up import TINY_CARD
 from PIL import Image
 
 from benchmarks.catalog import DATASETS
@@ -67,11 +68,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
             parts.append({"name": name, "files": [file]})
         names = ("train", "validation", "test", "dropped")
         values: dict[str, Any] = {
-            "schema": 1,
-            "name": "tiny",
-            "title": "Tiny",
+            **TINY_CARD,
             "task": "image",
-            "classes": ["a", "b"],
             "licence": {"package": "none", "data": "MIT"},
             "source": {
                 "kind": "parquet", "origin": "mirror", "repo": "some/tiny",

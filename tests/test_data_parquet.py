@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from made_up import TINY_CARD
 
 from benchmarks.data.card import Card
 from benchmarks.data.fetch import data_path
@@ -39,12 +40,7 @@ def _write(path: Path, columns: dict[str, Any], names: list[str] | None = None) 
 def _card(folder: Path, files: list[str], rows: list[int] | None = None, **changes: Any) -> Card:
     reader = {"format": "parquet", "label": "label", "text": ["text"]}
     values: dict[str, Any] = {
-        "schema": 1,
-        "name": "tiny",
-        "title": "Tiny",
-        "task": "single",
-        "classes": ["a", "b"],
-        "licence": {"package": "MIT", "data": "MIT"},
+        **TINY_CARD,
         "source": {
             "kind": "parquet",
             "origin": "mirror",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_up import TINY_CARD
 
 from benchmarks.data.card import Card
 from benchmarks.data.readers import Rows, read_rows
@@ -41,12 +42,7 @@ def read(tmp_path: Path) -> Read:
             for name, text in content.items():
                 archive.writestr(name, text)
         values = {
-            "schema": 1,
-            "name": "tiny",
-            "title": "Tiny",
-            "task": "single",
-            "classes": ["a", "b"],
-            "licence": {"package": "MIT", "data": "MIT"},
+            **TINY_CARD,
             "source": {
                 "kind": "package",
                 "package": "tiny",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_up import TINY_CARD
 
 from benchmarks.data.card import Card, load_card
 from benchmarks.data.readers import Rows
@@ -35,12 +36,7 @@ def _card(
 ) -> Card:
     return Card.model_validate(
         {
-            "schema": 1,
-            "name": "tiny",
-            "title": "Tiny",
-            "task": "single",
-            "classes": ["a", "b"],
-            "licence": {"package": "MIT", "data": "MIT"},
+            **TINY_CARD,
             "source": {
                 "kind": "package",
                 "package": "tiny",

@@ -5,14 +5,13 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 import torch
+from made_up import text_data
 
-from benchmarks.data.load import EncodedSplit
 from benchmarks.errors import InvalidFileError, UsageError
 from benchmarks.meters import training as training_meter
 from benchmarks.meters.degenerate import degenerate_shares
@@ -29,7 +28,7 @@ from benchmarks.training.evaluate import predict
 from benchmarks.training.prepare import ensure_artifact, prepare_subject
 
 if TYPE_CHECKING:
-    from benchmarks.data.load import TextData
+    pass
 
 DENSE = {"label": "dense", "model": "dense"}
 LOW = {"label": "low", "model": "budgetformer", "params": {"s_max": 0.3}}
@@ -193,38 +192,10 @@ def test_the_paper_s_settings_are_the_paper_s() -> None:
     assert {p.label for p in scaled} == {"dense", "budgetformer"}
 
 
-def made_up_split(name: str, n: int, seed: int) -> EncodedSplit:
-    random = np.random.default_rng(seed)
-    lengths = random.integers(1, 9, n)
-    labels = random.integers(0, 3, n)
-    rows = zip(lengths, labels, strict=True)
-    tokens = [random.integers(2, 12, length) + 6 * label for length, label in rows]
-    return EncodedSplit(
-        name=name,
-        row_ids=np.arange(n, dtype=np.int64),
-        tokens=np.concatenate(tokens).astype(np.int32),
-        segments=None,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        labels=labels.astype(np.int64),
-    )
-
-
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ArtifactStore:
     """An empty store; every data set is a small made-up one."""
-    data = SimpleNamespace(
-        card=SimpleNamespace(name="r8", run_name="r8"),
-        classes=("a", "b", "c"),
-        vocab_size=24,
-        n_segments=1,
-        max_length=8,
-        hash="abc",
-        partial=False,
-        note="",
-        train=made_up_split("train", 96, 0),
-        validation=made_up_split("validation", 40, 1),
-    )
-    monkeypatch.setattr(prepare, "_load", lambda *_: cast("TextData", data))
+    monkeypatch.setattr(prepare, "_load", lambda *_: text_data(96))
     # the made-up set stands for sets whose files are not here
     monkeypatch.setattr(keys, "_data_hash", lambda _: "made-up")
     return ArtifactStore(tmp_path / "artifacts")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 import torch
+from made_up import text_data
 
 from benchmarks.canonical import digest
 from benchmarks.catalog import MODELS
-from benchmarks.data.load import EncodedSplit
 from benchmarks.errors import StorageError, UsageError
 from benchmarks.meters import training as training_meter
 from benchmarks.planning.points import Point
@@ -27,49 +26,14 @@ from models.config import EncoderConfig
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from benchmarks.data.load import TextData
 
 SIZE = {"depth": 2, "d_model": 16, "n_heads": 4}
 NAMES = [name for name in MODELS.names() if MODELS.get(name).inputs == "text"]
 
 
-def make_split(name: str, n: int, seed: int) -> EncodedSplit:
-    random = np.random.default_rng(seed)
-    lengths = random.integers(1, 9, n)
-    labels = random.integers(0, 3, n)
-    tokens = [
-        random.integers(2, 12, length) + 6 * label
-        for length, label in zip(lengths, labels, strict=True)
-    ]
-    return EncodedSplit(
-        name=name,
-        row_ids=np.arange(n, dtype=np.int64),
-        tokens=np.concatenate(tokens).astype(np.int32),
-        segments=None,
-        offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        labels=labels.astype(np.int64),
-    )
-
-
-def make_data() -> TextData:
-    data = SimpleNamespace(
-        card=SimpleNamespace(name="r8", run_name="r8"),
-        classes=("a", "b", "c"),
-        vocab_size=24,
-        n_segments=1,
-        max_length=8,
-        hash="abc",
-        partial=False,
-        note="",
-        train=make_split("train", 120, 0),
-        validation=make_split("validation", 40, 1),
-    )
-    return cast("TextData", data)
-
-
 @pytest.fixture(autouse=True)
 def _made_up_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = make_data()
+    data = text_data(120)
     monkeypatch.setattr(prepare, "_load", lambda *_: data)
 
 
@@ -172,7 +136,7 @@ def test_a_dense_model_has_macs_and_no_histogram(store: ArtifactStore) -> None:
     summary = ensure_artifact(make_point("dense"), store).summary
     config = prepare_subject(make_point("dense"), store).model.config
     assert summary.k_histogram is None
-    lengths = make_data().validation.lengths
+    lengths = text_data(120).validation.lengths
     assert summary.mean_macs == pytest.approx(np.mean([config.macs(n).total for n in lengths]))
 
 
@@ -235,7 +199,7 @@ def test_a_dependent_point_without_its_source_is_refused(store: ArtifactStore) -
     with pytest.raises(UsageError, match="'fewer-heads' takes its macs from a trained source"):
         ensure_artifact(point, store)
     with pytest.raises(UsageError, match="takes its macs from a trained source"):
-        build_config(point, make_data())
+        build_config(point, text_data(120))
 
 
 def test_a_source_that_does_not_fit_names_model_and_point(store: ArtifactStore) -> None:
@@ -245,13 +209,13 @@ def test_a_source_that_does_not_fit_names_model_and_point(store: ArtifactStore) 
 
 
 def test_the_data_set_decides_what_a_suite_may_not() -> None:
-    config = build_config(make_point("dense"), make_data())
+    config = build_config(make_point("dense"), text_data(120))
     found = (config.vocab_size, config.n_classes, config.max_length, config.n_segments)
     assert found == (24, 3, 8, 1)
 
 
 def test_building_leaves_the_processes_random_state_alone() -> None:
-    config: EncoderConfig = build_config(make_point("dense"), make_data())
+    config: EncoderConfig = build_config(make_point("dense"), text_data(120))
     torch.manual_seed(5)
     expected = torch.randn(3)
     torch.manual_seed(5)

@@ -14,9 +14,8 @@ import numpy.typing as npt
 from benchmarks.data.card import Card
 from benchmarks.data.identity import SEP, encoding_key
 from benchmarks.data.readers import Rows, read_rows
-from benchmarks.data.splits import SplitName, nested_subset, splits_of
+from benchmarks.data.splits import SplitName, rows_of_splits
 from benchmarks.data.vocabulary import encode, pretrained_vocabulary, token_id, train_vocabulary
-from benchmarks.errors import DataError
 from benchmarks.paths import cache_dir
 from benchmarks.running.files import storage_errors, write_atomically
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _AT_A_TIME = 10_000
-SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
@@ -95,38 +93,18 @@ def _build(
     card: Card, train_fraction: float, package: Path, vocabulary: str | None
 ) -> dict[SplitName, FullTexts]:
     rows = read_rows(card, package)
-    splits = splits_of(card, rows)
-    last = max(max(getattr(splits, name), default=-1) for name in SPLITS)
-    if last >= len(rows.labels):
-        raise DataError(
-            f"data set '{card.name}': its split file names row {last}, but there are only "
-            f"{len(rows.labels)} rows"
-        )
-    present = {rows.labels[row] for row in splits.train}
-    absent = [name for label, name in enumerate(card.classes) if label not in present]
-    if absent:
-        raise DataError(
-            f"data set '{card.name}': no training row is of class {', '.join(map(repr, absent))}, "
-            "so nothing can learn it"
-        )
-    train = nested_subset(
-        splits.train, [rows.labels[row] for row in splits.train], train_fraction, card.name
-    )
+    chosen = rows_of_splits(card, rows, train_fraction)
     tokenizer = (
-        train_vocabulary(text for row in train for text in rows.texts[row])
+        train_vocabulary(text for row in chosen["train"] for text in rows.texts[row])
         if vocabulary is None
         else pretrained_vocabulary(vocabulary)
     )
     sep = token_id(tokenizer, "[SEP]")
     cls = -1 if vocabulary is None else token_id(tokenizer, "[CLS]")
 
-    def full(row_ids: list[int]) -> FullTexts:
-        return replace(_encode_rows(tokenizer, rows, row_ids), sep=sep, cls=cls)
-
     return {
-        "train": full(train),
-        "validation": full(list(splits.validation)),
-        "test": full(list(splits.test)),
+        name: replace(_encode_rows(tokenizer, rows, row_ids), sep=sep, cls=cls)
+        for name, row_ids in chosen.items()
     }
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -23,15 +21,14 @@ import numpy.typing as npt
 from benchmarks.canonical import digest
 from benchmarks.data.card import Card
 from benchmarks.data.identity import encoding_key
-from benchmarks.data.image_rows import ImageRows, decoded, read_image_rows
+from benchmarks.data.image_rows import decoded, read_image_rows
 from benchmarks.data.images import ImageSplit
 from benchmarks.data.pixels import square
-from benchmarks.data.splits import SplitName, nested_subset, splits_of
+from benchmarks.data.splits import SPLITS, SplitName, rows_of_splits
 from benchmarks.errors import DataError
 from benchmarks.paths import cache_dir
-from benchmarks.running.files import storage_errors, write_atomically
+from benchmarks.running.files import storage_errors, whole_file, write_atomically
 
-SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 CHECKED = 2**30
 """Bytes of pixels whose checksum is looked at whenever they are opened; more would take too long."""
 
@@ -90,13 +87,13 @@ class ImageCache:
     def _build(self) -> None:
         card = self._card
         rows = read_image_rows(card, self._path)
-        chosen = _chosen(card, rows, self._fraction)
+        chosen = rows_of_splits(card, rows, self._fraction)
         split_of = {row: name for name in SPLITS for row in chosen[name]}
         sums = np.zeros((2, card.channels), np.int64)
         with contextlib.ExitStack() as stack:
             files = {
                 name: stack.enter_context(
-                    _whole(
+                    _array(
                         self._folder / f"{name}.pixels",
                         (len(chosen[name]), card.channels, self._side, self._side),
                     )
@@ -148,29 +145,6 @@ class ImageCache:
             return None
 
 
-def _chosen(card: Card, rows: ImageRows, train_fraction: float) -> dict[SplitName, list[int]]:
-    splits = splits_of(card, rows)
-    last = max(max(getattr(splits, name), default=-1) for name in SPLITS)
-    if last >= len(rows.labels):
-        raise DataError(
-            f"data set '{card.name}': its split file names row {last}, but there are only "
-            f"{len(rows.labels)} rows"
-        )
-    labels = [rows.labels[row] for row in splits.train]
-    present = set(labels)
-    absent = [name for label, name in enumerate(card.classes) if label not in present]
-    if absent:
-        raise DataError(
-            f"data set '{card.name}': no training row is of class {', '.join(map(repr, absent))}, "
-            "so nothing can learn it"
-        )
-    return {
-        "train": nested_subset(splits.train, labels, train_fraction, card.name),
-        "validation": list(splits.validation),
-        "test": list(splits.test),
-    }
-
-
 def _moments(
     sums: npt.NDArray[np.int64], n: int, card: Card
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
@@ -186,21 +160,12 @@ def _moments(
 
 
 @contextlib.contextmanager
-def _whole(path: Path, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """A file of that name only if all was written; an array's head stands in it already."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            head = {"descr": "|u1", "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, head)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise
+def _array(path: Path, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """A file for bytes of that shape, whole or not there; an array's head stands in it already."""
+    with whole_file(path) as file:
+        head = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        yield file
 
 
 def _mapped(path: Path) -> npt.NDArray[np.uint8]:

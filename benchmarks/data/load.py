@@ -11,13 +11,13 @@ import numpy.typing as npt
 
 from benchmarks.data.card import Card, find_card
 from benchmarks.data.diagnostics.make import make
-from benchmarks.data.encoded import SPLITS, EncodedCache, FullTexts
+from benchmarks.data.encoded import EncodedCache, FullTexts
 from benchmarks.data.fetch import data_path
 from benchmarks.data.generated import GeneratedTask
 from benchmarks.data.identity import ENCODING, card_hash
 from benchmarks.data.image_data import ImageData, load_card_images
 from benchmarks.data.sources import GeneratedSource
-from benchmarks.data.splits import nested_subset
+from benchmarks.data.splits import SPLITS, nested_subset
 from benchmarks.data.weights import find_weights
 from benchmarks.errors import DataError
 

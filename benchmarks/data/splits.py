@@ -36,6 +36,7 @@ from benchmarks.running.files import write_atomically
 
 _STORED = ("train", "validation", "test", "dropped")
 SplitName = Literal["train", "validation", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 
 class AnyRows(Protocol):
@@ -104,6 +105,35 @@ def splits_of(card: Card, rows: AnyRows) -> Splits:
             f"{said}"
         )
     return splits
+
+
+def rows_of_splits(card: Card, rows: AnyRows, train_fraction: float) -> dict[SplitName, list[int]]:
+    """The row ids of each split that a loader keeps: of the training split a nested subset.
+
+    Raises:
+        InvalidFileError: see `splits_of`.
+        DataError: likewise; a row id that no row has, or a class without a training row.
+    """
+    splits = splits_of(card, rows)
+    last = max(max(getattr(splits, name), default=-1) for name in SPLITS)
+    if last >= len(rows.labels):
+        raise DataError(
+            f"data set '{card.name}': its split file names row {last}, but there are only "
+            f"{len(rows.labels)} rows"
+        )
+    labels = [rows.labels[row] for row in splits.train]
+    present = set(labels)
+    absent = [name for label, name in enumerate(card.classes) if label not in present]
+    if absent:
+        raise DataError(
+            f"data set '{card.name}': no training row is of class {', '.join(map(repr, absent))}, "
+            "so nothing can learn it"
+        )
+    return {
+        "train": nested_subset(splits.train, labels, train_fraction, card.name),
+        "validation": list(splits.validation),
+        "test": list(splits.test),
+    }
 
 
 def nested_subset(

@@ -14,7 +14,7 @@ from benchmarks.errors import UsageError
 from benchmarks.meters.inputs import validation_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.options import with_defaults
-from benchmarks.meters.shares import share
+from benchmarks.meters.shares import share, with_interval
 from benchmarks.records import Value
 from benchmarks.sparsity.layers import layers_of, output_of
 from benchmarks.statistics.intervals import paired_adjusted_wald
@@ -146,17 +146,7 @@ def _values(
     kept = share("deleted_accuracy", int(without.sum()), len(without))
     return [
         kept.model_copy(update={"context": context}),
-        Value(
-            name="accuracy_drop",
-            value=drop.estimate,
-            unit="fraction",
-            n=drop.n,
-            low=drop.low,
-            high=drop.high,
-            method=drop.method,
-            confidence=drop.confidence,
-            context=context,
-        ),
+        with_interval("accuracy_drop", drop, "fraction", context),
         Value(
             name="informative",
             value=float(drop.estimate >= margin),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.errors import MeterError
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.options import with_defaults
+from benchmarks.meters.shares import with_interval
 from benchmarks.records import DataUsed, Value
 from benchmarks.statistics.intervals import MIN_PROCESSES, log_ratio_t
 
@@ -202,17 +203,7 @@ def _values(parts: Sequence[Mapping[str, Any]]) -> list[Value]:
     else:
         interval = log_ratio_t(means)
         realised = interval.estimate
-        speedup = Value(
-            name="speedup",
-            value=realised,
-            unit="ratio",
-            n=n,
-            low=interval.low,
-            high=interval.high,
-            method=interval.method,
-            confidence=interval.confidence,
-            context=context,
-        )
+        speedup = with_interval("speedup", interval, "ratio", context)
     inputs = sum(part["n_inputs"] for part in parts)
     promised = sum(part["baseline_macs"] for part in parts) / sum(
         part["candidate_macs"] for part in parts

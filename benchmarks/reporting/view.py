@@ -293,12 +293,16 @@ class View:
 
     def timed_at(self, variants: Sequence[Variant]) -> list[int]:
         """Batch sizes at which any of these was timed against its baseline, in order."""
+        return self.batch_sizes_of(variants, "latency", "speedup")
+
+    def batch_sizes_of(self, variants: Sequence[Variant], meter: str, name: str) -> list[int]:
+        """Batch sizes at which any of these has a value of that name, in order."""
         sizes = {
             int(value.context["batch_size"])
             for variant in variants
-            for record in self.records(variant, "latency")
+            for record in self.records(variant, meter)
             for value in record.values
-            if value.name == "speedup"
+            if value.name == name
         }
         return sorted(sizes)
 

@@ -22,7 +22,6 @@ from torch import nn
 
 from benchmarks.data.batches import AnyBatch, Batch, Split, train_batches
 from benchmarks.data.sample import at_most
-from benchmarks.errors import UsageError
 from benchmarks.training.augment import Augmentation
 from benchmarks.training.distil_losses import (
     HALTING_WEIGHT,
@@ -34,11 +33,11 @@ from benchmarks.training.evaluate import accuracy, predict
 from benchmarks.training.loop import (
     REPORT_EVERY,
     Sums,
+    adamw,
     descend,
     keep_ratio,
     learning_rate,
-    one_thread,
-    parameter_groups,
+    repeatable,
     task_loss,
 )
 from benchmarks.training.record import EpochRecord, TrainingRecord
@@ -87,10 +86,7 @@ def distil(
         UsageError: the data set has no training rows.
         DivergedError: a loss that is not finite; names stage and step.
     """
-    if len(data.train) == 0:
-        raise UsageError(f"data set '{data.card.name}' has no training rows: nothing to train on")
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with repeatable(data, seed):
         run = _Run(student, teacher, data, recipe, seed, report or (lambda _: None))
         first, second = stages(student)
         modes = {id(module): module.training for module in teacher.modules()}
@@ -165,12 +161,7 @@ class _Run:
     def _stage(self, stage: int, samples: int, peak_lr: float) -> None:
         recipe = replace(self.recipe, peak_lr=peak_lr)
         parameters = [p for p in self.student.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(
-            parameter_groups(self.student, recipe.weight_decay),
-            lr=peak_lr,
-            betas=(0.9, recipe.beta2),
-            fused=True,
-        )
+        optimizer = adamw(self.student, recipe)
         steps = math.ceil(samples / recipe.batch_size)
         seen = 0
         self._set_modes(stage)

@@ -56,10 +56,7 @@ def train(
         UsageError: the data set has no training rows.
         DivergedError: a loss that is not finite; names epoch and step.
     """
-    if len(data.train) == 0:
-        raise UsageError(f"data set '{data.card.name}' has no training rows: nothing to train on")
-    with one_thread(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with repeatable(data, seed):
         return _train(model, data, recipe, seed, report or (lambda _: None))
 
 
@@ -70,12 +67,7 @@ def _train(
     augmentation = Augmentation(recipe, data, seed)
     steps = recipe.epochs * math.ceil(len(data.train) / recipe.batch_size)
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(
-        parameter_groups(model, recipe.weight_decay),
-        lr=recipe.peak_lr,
-        betas=(0.9, recipe.beta2),
-        fused=True,
-    )
+    optimizer = adamw(model, recipe)
     epochs: list[EpochRecord] = []
     step = 0
     for epoch in range(1, recipe.epochs + 1):
@@ -189,6 +181,16 @@ def learning_rate(step: int, steps: int, recipe: Recipe) -> float:
     return recipe.peak_lr * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, steps - warm)))
 
 
+def adamw(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """The optimiser over what is to be trained, as the recipe says."""
+    return torch.optim.AdamW(
+        parameter_groups(model, recipe.weight_decay),
+        lr=recipe.peak_lr,
+        betas=(0.9, recipe.beta2),
+        fused=True,
+    )
+
+
 def parameter_groups(model: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
     """Two groups: matrices, which decay, and norms, biases and embeddings, which do not.
 
@@ -264,11 +266,20 @@ def normalised_entropy(p: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """The order of floating-point sums, and so the bits, depend on the number of threads."""
+def repeatable(data: AnyData, seed: int) -> Iterator[None]:
+    """A training inside gives the same bits each time, and leaves the process's random state alone.
+
+    Raises:
+        UsageError: the data set has no training rows.
+    """
+    if len(data.train) == 0:
+        raise UsageError(f"data set '{data.card.name}' has no training rows: nothing to train on")
+    # the order of floating-point sums, and so the bits, depend on the number of threads
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            yield
     finally:
         torch.set_num_threads(threads)

@@ -18,7 +18,7 @@ from benchmarks.training.recipe import Recipe
 from benchmarks.training.record import TrainingRecord
 from benchmarks.training.start import start_from_base
 from benchmarks.training.summary import summarise
-from models.vit_weights import fill
+from models.state_dict import fill
 
 if TYPE_CHECKING:
     from benchmarks.data.load import AnyData

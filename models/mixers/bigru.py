@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from models.mixers.names import check
 from models.mixers.padding import reverse
 from models.mixers.recurrent import MultiHeadRecurrence
 
@@ -19,31 +18,12 @@ from models.mixers.recurrent import MultiHeadRecurrence
 class BiGRU(MultiHeadRecurrence):
     """Linear map, a GRU per head and direction, a linear map per head, W^O.
 
-    Args:
-        d_model: width of the residual stream.
-        n_heads: heads.
-        head_dim: width of a head, and of its state in one direction.
-        bidirectional: also read from the end.
-
-    Raises:
-        ValueError: a width below 1.
+    See `MultiHeadRecurrence`; a state is head_dim wide in each direction.
     """
 
+    kind = "bigru"
     n_gates = 3
     n_states = 1
-
-    def __init__(
-        self, d_model: int, n_heads: int, head_dim: int, *, bidirectional: bool = True
-    ) -> None:
-        check("bigru", d_model, n_heads, head_dim, {})
-        super().__init__(
-            d_model,
-            n_heads,
-            head_dim,
-            hidden=head_dim,
-            bidirectional=bidirectional,
-            projected=True,
-        )
 
     def states(self, inputs: Tensor, lengths: Tensor | None) -> list[Tensor]:
         """See `MultiHeadRecurrence.states`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from models.mixers.names import check
 from models.mixers.padding import reverse
 from models.mixers.recurrent import MultiHeadRecurrence
 
@@ -54,60 +53,27 @@ class _MultiHeadLSTM(MultiHeadRecurrence):
 class BiLSTM(_MultiHeadLSTM):
     """Linear map, an LSTM per head and direction, a linear map per head, W^O.
 
-    At width 192 with 3 heads 298,560 parameters, against attention's 148,224.
-
-    Args:
-        d_model: width of the residual stream.
-        n_heads: heads.
-        head_dim: width of a head, and of its state in one direction.
-        bidirectional: also read from the end.
-
-    Raises:
-        ValueError: a width below 1.
+    At width 192 with 3 heads 298,560 parameters, against attention's 148,224. See
+    `MultiHeadRecurrence`; a state is head_dim wide in each direction.
     """
 
-    def __init__(
-        self, d_model: int, n_heads: int, head_dim: int, *, bidirectional: bool = True
-    ) -> None:
-        check("bilstm", d_model, n_heads, head_dim, {})
-        super().__init__(
-            d_model,
-            n_heads,
-            head_dim,
-            hidden=head_dim,
-            bidirectional=bidirectional,
-            projected=True,
-        )
+    kind = "bilstm"
 
 
 class HalfBiLSTM(_MultiHeadLSTM):
     """An LSTM per head and direction, head_dim to head_dim / 2 each way, then W^O: nothing else.
 
-    At width 192 with 3 heads 112,320 parameters. In one direction the state is head_dim wide, as
-    W^O wants it.
-
-    Args:
-        d_model: width of the residual stream, n_heads * head_dim.
-        n_heads: heads.
-        head_dim: width of a head.
-        bidirectional: also read from the end.
-
-    Raises:
-        ValueError: the heads together are not as wide as the model, or a head cannot be halved.
+    At width 192 with 3 heads 112,320 parameters. See `MultiHeadRecurrence`; in one direction the state
+    is head_dim wide, as W^O wants it.
     """
 
-    def __init__(
-        self, d_model: int, n_heads: int, head_dim: int, *, bidirectional: bool = True
-    ) -> None:
-        check("bilstm-half", d_model, n_heads, head_dim, {"bidirectional": bidirectional})
-        super().__init__(
-            d_model,
-            n_heads,
-            head_dim,
-            hidden=head_dim // 2 if bidirectional else head_dim,
-            bidirectional=bidirectional,
-            projected=False,
-        )
+    kind = "bilstm-half"
+    projected = False
+
+    @classmethod
+    def width_of_state(cls, head_dim: int, *, bidirectional: bool) -> int:
+        """See `MultiHeadRecurrence.width_of_state`."""
+        return head_dim // 2 if bidirectional else head_dim
 
 
 def _lstm(x: Tensor, *directions: list[Tensor]) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from models.mixers.interface import TokenMixer
+from models.mixers.names import check
 from models.mixers.padding import lengths_of, zero_padding
 
 
@@ -39,46 +40,54 @@ class MultiHeadRecurrence(TokenMixer):
     Weights are stored as (heads, directions, gates * hidden, in), biases without the last; gates
     come in torch's order, the forward direction first.
 
+    Attributes:
+        kind: name in `models.mixers.names`.
+        projected: put a linear map of all channels before the recurrence, and one per head after
+            it; without them `n_heads * head_dim` is `d_model`, and a state's width times the
+            directions is `head_dim`.
+
     Args:
         d_model: width of the residual stream.
         n_heads: heads.
         head_dim: width of a head's input and output.
-        hidden: width of a head's state in one direction.
         bidirectional: also read from the end.
-        projected: put a linear map of all channels before the recurrence, and one per head after
-            it; without them `n_heads * head_dim` is `d_model`, and `hidden` times the directions
-            is `head_dim`.
+
+    Raises:
+        ValueError: a geometry that the kind cannot have.
     """
 
+    kind: ClassVar[str]
     n_gates: ClassVar[int]
+    projected: ClassVar[bool] = True
 
     def __init__(
-        self,
-        d_model: int,
-        n_heads: int,
-        head_dim: int,
-        *,
-        hidden: int,
-        bidirectional: bool,
-        projected: bool,
+        self, d_model: int, n_heads: int, head_dim: int, *, bidirectional: bool = True
     ) -> None:
+        check(self.kind, d_model, n_heads, head_dim, {"bidirectional": bidirectional})
         super().__init__()
+        hidden = self.width_of_state(head_dim, bidirectional=bidirectional)
         self.n_heads = n_heads
         self.hidden = hidden
         self.directions = 2 if bidirectional else 1
         rows = self.n_gates * hidden
         networks = (n_heads, self.directions)
-        self.pre = nn.Linear(d_model, n_heads * head_dim) if projected else None
+        self.pre = nn.Linear(d_model, n_heads * head_dim) if self.projected else None
         self.weight_ih = nn.Parameter(torch.empty(*networks, rows, head_dim))
         self.weight_hh = nn.Parameter(torch.empty(*networks, rows, hidden))
         self.bias_ih = nn.Parameter(torch.empty(*networks, rows))
         self.bias_hh = nn.Parameter(torch.empty(*networks, rows))
         self.head_proj = (
-            HeadProjection(n_heads, self.directions * hidden, head_dim) if projected else None
+            HeadProjection(n_heads, self.directions * hidden, head_dim) if self.projected else None
         )
         self.proj = nn.Linear(n_heads * head_dim, d_model)
         for parameter in (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh):
             nn.init.uniform_(parameter, -(hidden**-0.5), hidden**-0.5)  # as nn.LSTM and nn.GRU do
+
+    @classmethod
+    def width_of_state(cls, head_dim: int, *, bidirectional: bool) -> int:
+        """Width of a head's state in one direction."""
+        del bidirectional
+        return head_dim
 
     def heads(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:
         """See `TokenMixer.heads`.

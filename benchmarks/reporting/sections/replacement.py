@@ -148,7 +148,7 @@ def _costs(view: View, own: Sequence[Student]) -> list[str]:
         return []
     teacher = own[0].teacher
     sizes = view.timed_at(variants)
-    peaks = _largest_batch(view, variants)
+    peaks = view.batch_sizes_of(variants, "memory", "peak_memory")[-1:]
     columns = {
         "parameters (cut)": view.plans(variants, "memory"),
         "MACs per input (cut)": view.plans(variants, "flops"),
@@ -185,18 +185,6 @@ def _costs(view: View, own: Sequence[Student]) -> list[str]:
             "promise; above 1x is faster."
         )
     return [table(headers, shown, align="ll" + "r" * (len(headers) - 2)), note]
-
-
-def _largest_batch(view: View, variants: Sequence[Variant]) -> list[int]:
-    """The one batch size whose peak memory is shown; none where none was measured."""
-    sizes = {
-        int(value.context["batch_size"])
-        for variant in variants
-        for record in view.records(variant, "memory")
-        for value in record.values
-        if value.name == "peak_memory"
-    }
-    return [max(sizes)] if sizes else []
 
 
 def _ranges(members: Sequence[Student]) -> list[str]:
