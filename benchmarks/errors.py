@@ -59,10 +59,11 @@ def suggest(name: str, known: Iterable[str], *, kind: str) -> str:
         kind: what they name, in the singular ("model", "axis").
     """
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    near += [n for n in names if name and (name in n or n in name) and n not in near][
-        : 3 - len(near)
-    ]
+    folded = {n.casefold(): n for n in names}
+    asked = name.casefold()
+    near = [folded[n] for n in difflib.get_close_matches(asked, folded, n=3, cutoff=0.5)]
+    near += [n for f, n in folded.items() if asked and (asked in f or f in asked) and n not in near]
+    near = near[:3]
     question = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
     more = f", and {len(names) - 20} more" if len(names) > 20 else ""
     return f"unknown {kind} '{name}'{question} Known: {', '.join(names[:20]) or 'none'}{more}."

@@ -180,6 +180,7 @@ def test_an_index_that_cannot_be_is_named(
     ("declared", "message"),
     [
         ({"mixer": "bilstmm"}, "did you mean 'bilstm'"),
+        ({"mixer": "BiLSTM"}, "did you mean 'bilstm'"),
         ({"mixer": "conv", "bidirectional": False}, "unknown option of the mixer 'conv'"),
         ({"mixer": "conv", "kernel_size": 4}, "must be odd"),
         ({"samples": -1}, "samples must not be negative"),

@@ -42,6 +42,8 @@ def test_an_unknown_name_suggests_its_neighbours() -> None:
     registry.register("seven", 7)
     with pytest.raises(UsageError, match=r"unknown number 'sevn'; did you mean 'seven'\?"):
         registry.get("sevn")
+    with pytest.raises(UsageError, match=r"unknown number 'SEVEN'; did you mean 'seven'\?"):
+        registry.get("SEVEN")
     with pytest.raises(UsageError, match="unknown number 'x'"):
         registry.origin("x")
 

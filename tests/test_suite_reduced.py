@@ -21,6 +21,23 @@ REDUCED = {"paper-budgetformer-small": "paper-budgetformer"}
 ROOT = "FRUGALBENCH_DATA_ROOT"
 
 
+STARTS = """
+[[sweep]]
+name = "s"
+datasets = ["r8"]
+max_length = 8
+meters = ["accuracy"]
+axes = { initial_budget = [0.2, 0.8] }
+[[sweep.variants]]
+label = "dense"
+model = "dense"
+[[sweep.variants]]
+label = "budget"
+model = "budgetformer"
+params = { s_min = 0.1, s_max = 0.9 }
+"""
+
+
 def written(folder: Path, text: str, name: str = "small.toml") -> str:
     path = folder / name
     path.write_text(f'schema = 1\ntitle = "Small"\n{text}')
@@ -105,15 +122,37 @@ options = { latency = { n_processes = 1 } }
         ),
         ('reduces = "quick"\n[every]\nparams = { d_modle = 8 }', "unknown parameter 'd_modle'"),
         (
+            'reduces = "starts.toml"\n[every]\nparams = { initial_budget = 0.5 }',
+            "every.params.initial_budget: changes nothing, for every variant that has it",
+        ),
+        (
+            'reduces = "starts.toml"\n[sweeps.s]\nparams = { s_max = 0.5 }',
+            "sweeps.s.params.s_max: changes nothing",
+        ),
+        (
+            'reduces = "starts.toml"\n[every]\nparams = { s_max = 0.5 }\nwithout = ["s_max"]',
+            "every.params.s_max: changes nothing, for without names it too",
+        ),
+        (
             'reduces = "paper-budgetformer-small"',
             "reduces: 'paper-budgetformer-small' is a reduction of 'paper-budgetformer' itself",
         ),
     ],
 )
 def test_a_wrong_reduction_is_one_clear_message(tmp_path: Path, text: str, message: str) -> None:
+    written(tmp_path, STARTS, "starts.toml")
     with pytest.raises(InvalidFileError, match=message) as caught:
         load_suite(written(tmp_path, text))
     assert "small.toml" in str(caught.value)
+
+
+def test_a_path_to_reduce_starts_at_the_file_s_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    written(tmp_path, STARTS, "starts.toml")
+    for path in ("../starts.toml", str(tmp_path / "starts.toml")):
+        text = f'reduces = "{path}"\n[every]\nwithout = ["s_max"]'
+        small = load_suite(written(tmp_path / "sub", text))
+        assert small.sweeps[0].variants[1].params == {"s_min": 0.1}
 
 
 def test_a_suite_that_there_is_not_cannot_be_reduced(tmp_path: Path) -> None:

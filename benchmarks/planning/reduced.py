@@ -6,20 +6,24 @@ small machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from benchmarks.catalog import MODELS
 from benchmarks.errors import InvalidFileError, suggest
+from benchmarks.planning.axes import axis_called
 from benchmarks.planning.suite import (
+    AxisValues,
     Seeds,
     Sized,
     Strict,
     Suite,
+    Sweep,
     Whole,
+    axes_as_length,
     parse_suite,
     suite_path,
     texts,
@@ -51,7 +55,7 @@ class _Changes(Sized):
     )
     recipe: dict[str, Any] = Field(default_factory=dict)
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    axes: dict[str, list[Any]] = Field(
+    axes: Annotated[dict[str, AxisValues], BeforeValidator(axes_as_length)] = Field(
         default_factory=dict, description="instead of the sweep's values, where it has the axis"
     )
 
@@ -62,7 +66,9 @@ class _Reduction(Strict):
     schema_version: Literal[1] = Field(alias="schema")
     title: str
     description: str = ""
-    reduces: str = Field(description="name or path of the suite whose sweeps these are")
+    reduces: str = Field(
+        description="the suite whose sweeps these are: its name, or its path from this file's folder"
+    )
     every: _Changes = _Changes()
     sweeps: dict[str, _Changes] = Field(
         default_factory=dict, description="by the sweep's name, over what every one gets"
@@ -87,7 +93,7 @@ def in_full(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
         raise InvalidFileError(
             "\n".join(f"{shown(path)}: {text}" for text in texts(error))
         ) from error
-    source = suite_path(reduction.reduces)
+    source = path.parent / suite_path(reduction.reduces)
     whole = read_toml(source)
     if REDUCES in whole:
         raise InvalidFileError(
@@ -131,6 +137,28 @@ def _problems(reduction: _Reduction, suite: Suite) -> Iterator[str]:
                         f"{where}.{key}.{name}: no sweep of '{reduction.reduces}' has this {kind} "
                         f"({', '.join(sorted(there))})"
                     )
+        for name in changes.params:
+            if name in changes.without:
+                yield f"{where}.params.{name}: changes nothing, for without names it too"
+            elif _is_gone_over(name, sweeps):
+                yield (
+                    f"{where}.params.{name}: changes nothing, for every variant that has it says it "
+                    "itself, or an axis does"
+                )
+
+
+def _is_gone_over(name: str, sweeps: Sequence[Sweep]) -> bool:
+    """Whether some variant has this parameter, but none takes it from its sweep."""
+    having = [
+        (sweep, variant)
+        for sweep in sweeps
+        for variant in sweep.variants
+        if name in MODELS.get(variant.model).declarable()
+    ]
+    return bool(having) and all(
+        name in variant.params or any(name in axis_called(axis).fields for axis in sweep.axes)
+        for sweep, variant in having
+    )
 
 
 def _over(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -66,7 +67,24 @@ class Sized(Strict):
         except ValidationError as error:
             found = error.errors()[0]
             raise ValueError(f"image_size: {found['msg']}{_found(found['input'])}") from error
-        return {"max_length" if k == "image_size" else k: v for k, v in values.items()}
+        return _as_length(values)
+
+
+def _as_length(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {"max_length" if k == "image_size" else k: v for k, v in values.items()}
+
+
+def axes_as_length(values: Any) -> Any:
+    """A table by axes, whose image_size is max_length too."""
+    if not isinstance(values, Mapping):
+        return values
+    if "image_size" in values and "max_length" in values:
+        raise ValueError("image_size is max_length under its name for images; give one of them")
+    return _as_length(values)
+
+
+ByAxis = Annotated[dict[str, Any], BeforeValidator(axes_as_length)]
+AxisValues = Annotated[list[Any], Field(min_length=1)]
 
 
 class Variant(Strict):
@@ -91,7 +109,7 @@ class Variant(Strict):
 class Skip(Strict):
     """Combinations that are not run, with the reason that `plan` and the report print."""
 
-    match: dict[str, Any] = Field(min_length=1)
+    match: Annotated[ByAxis, Field(min_length=1)]
     reason: Annotated[str, StringConstraints(min_length=1)]
 
 
@@ -119,11 +137,13 @@ class Sweep(Sized):
     recipe: dict[str, Any] = Field(
         default_factory=dict, description="recipe values, over the suite's"
     )
-    axes: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    include: list[dict[str, Any]] = Field(
+    axes: Annotated[dict[str, AxisValues], BeforeValidator(axes_as_length)] = Field(
+        default_factory=dict
+    )
+    include: list[ByAxis] = Field(
         default_factory=list, description="combinations beside the product of the axes"
     )
-    exclude: list[dict[str, Any]] = Field(
+    exclude: list[ByAxis] = Field(
         default_factory=list, description="combinations taken out of the product"
     )
     skip: list[Skip] = Field(default_factory=list)

@@ -201,7 +201,8 @@ def divided(d_model: int, n_heads: int) -> int:
 
 def _unknown(name: str, known: Iterable[str], kind: str) -> str:
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=2, cutoff=0.4)
-    near += [n for n in names if n not in near and (n in str(name) or str(name) in n)][:1]
+    asked = str(name).casefold()
+    near = difflib.get_close_matches(asked, names, n=2, cutoff=0.4)
+    near += [n for n in names if n not in near and (n in asked or asked in n)][:1]
     question = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else "."
     return f"unknown {kind} '{name}'{question} Known: {', '.join(names) or 'none'}."

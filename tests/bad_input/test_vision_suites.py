@@ -110,6 +110,24 @@ def test_the_good_suite_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "3 points, 0 of 6 records done" in capsys.readouterr().out
 
 
+SIDES = """
+schema = 1
+title = "Sides"
+[[sweep]]
+name = "s"
+datasets = ["digits"]
+image_size = 8
+meters = ["accuracy"]
+axes = { image_size = [4, 8], depth = [1, 2] }
+exclude = [{ image_size = 8, depth = 2 }]
+skip = [{ match = { image_size = 4 }, reason = "small" }]
+params = { patch_size = 2 }
+[[sweep.variants]]
+label = "teacher"
+model = "vit"
+"""
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -117,6 +135,10 @@ def test_the_good_suite_is_planned(tmp_path: Path, capsys: pytest.CaptureFixture
         ("[every]\nimage_size = 0", r"every: image_size: .*greater than or equal to 1, not 0"),
         ("[every]\nimage_size = 5", "patch_size = 2 does not divide the images' side of 5 pixels"),
         ("[every]\nmax_length = 8\nimage_size = 4", "image_size: is max_length under its name"),
+        (
+            "[every]\naxes = { max_length = [4], image_size = [4] }",
+            "every.axes: image_size is max_length under its name for images; give one of them",
+        ),
         ('[every]\ndatasets = { mnist-5k = "digits" }', "no sweep .* has this data set"),
         ('[every]\ndatasets = { digits = "r8" }', "reads images, but data set 'r8' has texts"),
         ("[every.params]\nd_modl = 16", "unknown parameter 'd_modl'; did you mean 'd_model'"),
@@ -139,3 +161,11 @@ def test_a_reduction_may_say_image_size(tmp_path: Path) -> None:
         "[every]\nimage_size = 4\n"
     )
     assert {sweep.max_length for sweep in load_suite(str(tmp_path / "less.toml")).sweeps} == {4}
+
+
+def test_the_side_of_images_may_be_an_axis_by_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "sides.toml").write_text(SIDES)
+    (sweep,) = load_suite(str(tmp_path / "sides.toml")).sweeps
+    assert sweep.axes == {"max_length": [4, 8], "depth": [1, 2]}
+    assert sweep.exclude == [{"max_length": 8, "depth": 2}]
+    assert sweep.skip[0].match == {"max_length": 4}
