@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from benchmarks.errors import InvalidFileError, suggest
+from benchmarks.meters.specs import BATCH_SIZES
 from benchmarks.paths import resource_dir
 from benchmarks.planning.suite import Suite, Sweep
 from benchmarks.toml_files import read_toml, shown
@@ -32,6 +33,14 @@ DECIDES: dict[Quantity, Method] = {
     "speedup": "log_ratio_t",
 }
 """The one interval whose coverage was simulated for each quantity; what is counted needs none."""
+
+MEASURED_BY: dict[Quantity, str] = {
+    "accuracy_difference": "accuracy",
+    "macs_ratio": "flops",
+    "parameters_ratio": "memory",
+    "speedup": "latency",
+}
+"""The meter that each quantity is read from."""
 
 
 class _Strict(BaseModel):
@@ -111,7 +120,8 @@ class Claim(_Strict):
         """The sweep that decides this claim.
 
         Raises:
-            InvalidFileError: the suite has no such sweep, label or data set.
+            InvalidFileError: the suite has no such sweep, label or data set; or it never measures
+                the quantity, or not at this batch size.
         """
         sweeps = {sweep.name: sweep for sweep in suite.sweeps}
         if self.sweep not in sweeps:
@@ -125,7 +135,27 @@ class Claim(_Strict):
         for name in self.datasets:
             if name not in sweep.datasets:
                 self._refuse("datasets", suggest(name, sweep.datasets, kind="data set"))
+        self._check_measured(suite)
         return sweep
+
+    def _check_measured(self, suite: Suite) -> None:
+        """In any sweep, for a point of two sweeps has the records of both."""
+        meter = MEASURED_BY[self.quantity]
+        measuring = [sweep.name for sweep in suite.sweeps if meter in sweep.meters]
+        if not measuring:
+            self._refuse(
+                "quantity",
+                f"{self.quantity} is what the meter '{meter}' measures, and no sweep of "
+                f"'{self.suite}' has it",
+            )
+        options = (suite.options_for(name, meter) for name in measuring)
+        sizes = sorted({size for o in options for size in o.get("batch_sizes", BATCH_SIZES)})
+        if self.batch_size is not None and self.batch_size not in sizes:
+            self._refuse(
+                "batch_size",
+                f"'{self.suite}' times no batch of {self.batch_size}; it has "
+                f"{', '.join(map(str, sizes))}",
+            )
 
     def _refuse(self, key: str, text: str) -> None:
         raise InvalidFileError(f"{shown(self._path)}: {key}: {text}")

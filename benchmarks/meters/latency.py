@@ -13,6 +13,7 @@ from benchmarks.errors import MeterError
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.options import with_defaults
 from benchmarks.meters.shares import with_interval
+from benchmarks.meters.specs import BATCH_SIZES
 from benchmarks.records import DataUsed, Value
 from benchmarks.statistics.intervals import MIN_PROCESSES, log_ratio_t
 
@@ -24,7 +25,7 @@ TimeBlock = Callable[[Callable[[], None], float], float]
 """Takes something to run and the least seconds to spend on it; returns mean seconds of one run."""
 
 DEFAULTS = {
-    "batch_sizes": (1, 32),
+    "batch_sizes": BATCH_SIZES,
     "blocks": 8,
     "min_block_s": 0.02,
     "max_run_s": 0.05,

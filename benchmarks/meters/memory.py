@@ -13,6 +13,7 @@ import numpy as np
 from benchmarks.meters.inputs import data_used
 from benchmarks.meters.interface import Measurement, Subject
 from benchmarks.meters.options import with_defaults
+from benchmarks.meters.specs import BATCH_SIZES
 from benchmarks.records import Value
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from benchmarks.data.batches import AnyBatch
     from models.interface import Classifier
 
-DEFAULTS = {"batch_sizes": (1, 32)}
+DEFAULTS = {"batch_sizes": BATCH_SIZES}
 N_LONGEST = 8
 """Least number of test inputs looked at: the longest ones, where the peak lies."""
 

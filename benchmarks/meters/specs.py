@@ -50,6 +50,9 @@ SEED = OptionKind("a whole number from 0 to 4294967295", _is_seed)
 SHARE = OptionKind("a number from 0 to 1", _is_share)
 TEXT = OptionKind("a text", _is_text)
 
+BATCH_SIZES = (1, 32)
+"""Those that a meter of time or memory takes where a suite names none."""
+
 SPECS: tuple[MeterSpec, ...] = (
     MeterSpec(
         name="training",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
 from benchmarks.data.card import find_card
+from benchmarks.meters.specs import BATCH_SIZES
 from benchmarks.planning.declared import configuration_of
 from benchmarks.training.recipe import Recipe
 
@@ -78,7 +79,7 @@ def meter_seconds(meter: MeterSpec, point: Point, options: Mapping[str, Any]) ->
     config: Any = configuration_of(point)
     fixed = FIXED_S.get(meter.name, 0.5)
     if meter.kind == "pair":
-        sizes = options.get("batch_sizes", (1, 32))
+        sizes = options.get("batch_sizes", BATCH_SIZES)
         return sum(
             LEAST_PAIR_S + PASSES_OF_A_PAIR * forward_seconds(point, size, size) for size in sizes
         )

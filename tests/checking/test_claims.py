@@ -265,3 +265,14 @@ def test_claim_that_names_what_its_suite_has_not(
     with pytest.raises(InvalidFileError, match=r"accuracy\.toml") as error:
         evaluate(collect("tiny"))
     assert message in str(error.value)
+
+
+def test_claim_about_what_its_suite_never_measures(world: World) -> None:
+    claim = paths.resource_dir("claims") / "speed.toml"
+    claim.write_text(claim.read_text().replace("batch_size = 32", "batch_size = 64"))
+    with pytest.raises(InvalidFileError, match=r"batch_size: 'tiny' times no batch of 64; it has "):
+        evaluate(collect("tiny"))
+    suite = paths.resource_dir("suites") / "tiny.toml"
+    suite.write_text(suite.read_text().replace(', "latency"]', "]"))
+    with pytest.raises(InvalidFileError, match="quantity: speedup is what the meter 'latency'"):
+        evaluate(collect("tiny"))
