@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,13 @@ def test_a_half_written_record_is_named_and_counts_as_missing(tmp_path: Path, cu
         ({"schema_version": 99}, "schema_version is 99"),
         ({"extra": 1}, "extra"),
         ({"seed": "x"}, "seed"),
+        (
+            {"point": {}},
+            "point: these values are not those of [0-9a-f]{16}, so the file was edited",
+        ),
+        ({"point": record().point | {"dataset": "r52"}}, "point: .* edited"),
+        ({"point": record().point | {"max_length": math.nan}}, "point: .* edited"),
+        ({"baseline": record().point}, "baseline: these values are not those of None"),
     ],
 )
 def test_a_record_of_another_shape_says_which_field(

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from benchmarks.canonical import digest
 from benchmarks.errors import FrugalbenchWarning, MeterError, StorageError
+from benchmarks.planning.points import ID_LENGTH
 from benchmarks.records import SCHEMA_VERSION, Record
 from benchmarks.running.files import sha256_of, write_atomically
 
@@ -174,8 +176,25 @@ def read_record(path: Path) -> Record:
             "as missing"
         )
     try:
-        return Record.model_validate(values)
+        record = Record.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise StorageError(f"{path}: {where}: {first['msg']}; it counts as missing") from error
+    for key, declared, named in (
+        ("point", record.point, record.point_id),
+        ("baseline", record.baseline, record.baseline_point_id),
+    ):
+        if _identity_of(declared) != named:
+            raise StorageError(
+                f"{path}: {key}: these values are not those of {named}, so the file was edited; it "
+                "counts as missing"
+            )
+    return record
+
+
+def _identity_of(declared: dict[str, Any] | None) -> str | None:
+    try:
+        return None if declared is None else digest(declared, length=ID_LENGTH)
+    except ValueError:  # NaN, which is no declared value
+        return ""
