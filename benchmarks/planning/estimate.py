@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 # Orders of magnitude: seconds for the fixed part of a layer's training step and of its forward pass,
 # and MACs a second of one core.
-STEP_OVERHEAD_S = 6e-3
+STEP_OVERHEAD_S = 4e-3
 PASS_OVERHEAD_S = 1e-3
-TRAINING_MACS_PER_S = 2.5e10
-FORWARD_MACS_PER_S = 4e10
+TRAINING_MACS_PER_S = 3.5e10
+FORWARD_MACS_PER_S = 5e10
 MEAN_OVER_MEDIAN = 1.2  # of the lengths of texts, roughly
 PROCESS_START_S = 2.5
 BATCH = 64
