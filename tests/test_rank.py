@@ -12,7 +12,7 @@ from scipy import stats
 
 from benchmarks.statistics.coverage import counted_truth
 from benchmarks.statistics.intervals import spearman_normal
-from benchmarks.statistics.rank import over_seeds, partial_spearman, spearman
+from benchmarks.statistics.rank import over_layers, over_seeds, partial_spearman, spearman
 
 NUMBERS = st.lists(st.integers(0, 5), min_size=10, max_size=40)
 
@@ -85,3 +85,23 @@ def test_truth_of_counts_is_what_a_large_sample_shows() -> None:
     y = y.clip(0.5).round()
     assert counted_truth(0.6) == pytest.approx(stats.spearmanr(x, y).statistic, abs=0.008)
     assert counted_truth(0.0) == pytest.approx(0, abs=1e-9)
+
+
+def test_over_layers_is_a_t_interval_of_fisher_s_z() -> None:
+    rhos = [0.3, 0.6, 0.8]
+    z = np.arctanh(rhos)
+    half = stats.t.ppf(0.975, 2) * z.std(ddof=1) / math.sqrt(3)
+    found = over_layers(rhos, 8)
+    assert (found.low, found.estimate, found.high) == pytest.approx(
+        tuple(np.tanh([z.mean() - half, z.mean(), z.mean() + half]))
+    )
+    assert (found.method, found.n) == ("fisher_z_t", 3)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=5), st.integers(4, 12))
+def test_over_layers_stays_between_minus_one_and_one(rhos: list[float], layers: int) -> None:
+    found = over_layers(rhos, layers)
+    assert -1 <= found.low <= found.estimate <= found.high <= 1
+    # the mirror image
+    mirrored = over_layers([-r for r in rhos], layers)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-found.high, -found.low))

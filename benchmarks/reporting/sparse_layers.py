@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting.students import DELETED, students
-from benchmarks.statistics.intervals import Interval, paired_t
-from benchmarks.statistics.rank import rank_partial
+from benchmarks.statistics.intervals import Interval
+from benchmarks.statistics.rank import over_layers, rank_partial
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +59,10 @@ def correlations(view: View) -> list[LayerCorrelation]:
     for group in dict.fromkeys(s.teacher.group_id for s in singles):
         own = [s for s in singles if s.teacher.group_id == group]
         teacher = own[0].teacher
-        deleted = _lost(view, [s for s in own if s.mixer == DELETED])
-        for name in dict.fromkeys(s.name for s in own if s.mixer != DELETED):
-            lost = _lost(view, [s for s in own if s.name == name])
+        for name, samples in dict.fromkeys((s.name, s.samples) for s in own if s.mixer != DELETED):
+            alike = [s for s in own if s.samples == samples]
+            deleted = _lost(view, [s for s in alike if s.mixer == DELETED])
+            lost = _lost(view, [s for s in alike if s.name == name])
             for measure in MEASURES:
                 for queries in QUERIES:
                     sparse = _sparsity(view, teacher, measure, queries)
@@ -119,16 +120,17 @@ def _held(
             if rho is not None:
                 rhos.setdefault(held, []).append(rho)
     return [
-        LayerCorrelation(teacher, name, measure, queries, held, _over_seeds(values), n_layers)
+        LayerCorrelation(
+            teacher, name, measure, queries, held, _over_seeds(values, n_layers), n_layers
+        )
         for held, values in rhos.items()
     ]
 
 
-def _over_seeds(rhos: Sequence[float]) -> Interval:
+def _over_seeds(rhos: Sequence[float], n_layers: int) -> Interval:
     if len(rhos) == 1:
         return Interval(rhos[0], rhos[0], rhos[0], "single", 0.0, 1)
-    t = paired_t(rhos)
-    return Interval(t.estimate, max(t.low, -1.0), min(t.high, 1.0), t.method, t.confidence, t.n)
+    return over_layers(rhos, n_layers)
 
 
 def _lost(view: View, own: Sequence[Student]) -> dict[int, dict[int, float]]:

@@ -31,7 +31,9 @@ class Student:
         replaced: its layers without attention, counted from 0; empty: the teacher, trained on.
         mixer: what stands in attention's place.
         depth: layers there are.
-        name: what tables call it: its mixer, or its label where several have the same mixer there.
+        samples: how many it was trained on.
+        name: what tables call it: its mixer, or its label where several have the same mixer there; and
+            its samples, where most others of the suite have another number.
     """
 
     variant: Variant
@@ -39,6 +41,7 @@ class Student:
     replaced: tuple[int, ...]
     mixer: str
     depth: int
+    samples: int
     name: str
 
     @property
@@ -96,11 +99,26 @@ def students(view: View) -> list[Student]:
         if teacher is not None:
             mixer = mixer_of(variant)
             depth = int(view.config(teacher).get("depth") or _declared(teacher, "depth"))
-            student = Student(variant, teacher, replaced_of(variant), mixer, depth, mixer)
+            samples = _declared(variant, "samples")
+            student = Student(variant, teacher, replaced_of(variant), mixer, depth, samples, mixer)
             found.setdefault(variant.group_id, student)
-    places = Counter((s.teacher.group_id, s.replaced, s.mixer) for s in found.values())
-    shared = {mixer for (*_, mixer), n in places.items() if n > 1}
-    return [replace(s, name=s.variant.label) if s.mixer in shared else s for s in found.values()]
+    return _named(list(found.values()))
+
+
+def _named(found: Sequence[Student]) -> list[Student]:
+    places = Counter((s.teacher.group_id, s.replaced, s.mixer, s.samples) for s in found)
+    shared = {mixer for (_, _, mixer, _), n in places.items() if n > 1}
+    named = [replace(s, name=s.variant.label) if s.mixer in shared else s for s in found]
+    usual = usual_samples(found)
+    return [
+        s if s.samples == usual else replace(s, name=f"{s.name}, {s.samples:,} samples")
+        for s in named
+    ]
+
+
+def usual_samples(found: Sequence[Student]) -> int:
+    """How many samples most of these students were trained on; 0 where there is none."""
+    return max(Counter(s.samples for s in found).items(), key=lambda n: n[1], default=(0, 0))[0]
 
 
 def teachers(view: View) -> list[Variant]:
@@ -124,7 +142,7 @@ def drop(view: View, student: Student) -> Interval | None:
 
 def continued(found: Sequence[Student], student: Student) -> Student | None:
     """The student of the same teacher that replaces nothing, trained on for as many samples."""
-    return next((s for s in found if s.teacher == student.teacher and not s.replaced), None)
+    return next((s for s in _controls(found, student) if not s.replaced), None)
 
 
 def emptied(found: Sequence[Student], student: Student) -> Student | None:
@@ -132,13 +150,18 @@ def emptied(found: Sequence[Student], student: Student) -> Student | None:
     return next(
         (
             s
-            for s in found
-            if (s.teacher, s.replaced) == (student.teacher, student.replaced)
+            for s in _controls(found, student)
+            if s.replaced == student.replaced
             and s.mixer == DELETED
             and s.variant != student.variant
         ),
         None,
     )
+
+
+def _controls(found: Sequence[Student], student: Student) -> list[Student]:
+    """Those of the same teacher on as many samples, which alone can be compared."""
+    return [s for s in found if (s.teacher, s.samples) == (student.teacher, student.samples)]
 
 
 def per_layer(view: View, variant: Variant, meter: str, name: str, **context: str) -> list[float]:

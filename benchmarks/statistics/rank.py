@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from benchmarks.statistics.intervals import MIN_SEEDS, Interval, paired_t, spearman_normal
@@ -98,11 +99,22 @@ def over_seeds(correlations: Sequence[float], n_inputs: int) -> Interval:
     if len(correlations) < MIN_SEEDS:
         return spearman_normal(correlations[0], n_inputs)
     interval = paired_t(correlations)
-    return Interval(
-        interval.estimate,
-        max(interval.low, -1.0),
-        min(interval.high, 1.0),
-        interval.method,
-        interval.confidence,
-        interval.n,
-    )
+    return replace(interval, low=max(interval.low, -1.0), high=min(interval.high, 1.0))
+
+
+def over_layers(correlations: Sequence[float], n_layers: int) -> Interval:
+    """Mean over seeds of a correlation over few layers, with its interval.
+
+    On Student's t over seeds of Fisher's z, since correlations over so few layers are skewed: on their
+    own scale three seeds would cover 90 % instead of 95 % at a correlation of 0.7 over six layers.
+
+    Args:
+        correlations: one per seed, two at least; 1 counts as 1 - 1 / n_layers^2, whose z is finite.
+        n_layers: layers that each rests on.
+    """
+    import numpy as np
+
+    most = 1 - 1 / n_layers**2
+    z = paired_t([float(value) for value in np.arctanh(np.clip(correlations, -most, most))])
+    low, estimate, high = (float(value) for value in np.tanh([z.low, z.estimate, z.high]))
+    return Interval(estimate, low, high, "fisher_z_t", z.confidence, z.n)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from benchmarks.reporting.sections.provenance import problems, stand_ins
 from benchmarks.reporting.view import View
+from benchmarks.results import collect
 
 
 def test_warnings_that_differ_in_a_percentage_alone_are_one_line(made_up: Any, tuning: Any) -> None:
@@ -36,3 +38,13 @@ def test_a_note_on_some_rows_names_its_sweep(finished: Any) -> None:
     text = stand_ins(View(finished))
     assert "0.25 of the training rows (part of sweep `study`)." in text
     assert "700 of 2189 inputs cut to 64 tokens." in text
+
+
+def test_sweeps_of_a_note_stand_in_the_suite_s_order() -> None:
+    """Not in a set's, which changes from process to process."""
+    view = View(collect("quick", reference=True))
+    order = [sweep.name for sweep in view.suite.sweeps]
+    [told] = re.findall(r"256 of 400 validation inputs, a fixed sample \((.*?)\)", stand_ins(view))
+    named = re.findall("`([^`]+)`", told)
+    assert len(named) > 2
+    assert named == sorted(named, key=order.index)

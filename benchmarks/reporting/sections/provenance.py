@@ -74,7 +74,7 @@ def _placed(view: View, note: str, points: set[str], everywhere: set[str]) -> st
     if points == everywhere:
         return note
     told = []
-    for sweep in dict.fromkeys(name for names in sweeps.values() for name in names):
+    for sweep in (s.name for s in view.suite.sweeps):
         there = {point for point, names in sweeps.items() if sweep in names}
         if there & points:
             told.append(f"{'sweep' if there <= points else 'part of sweep'} `{sweep}`")

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 from benchmarks.reporting.sparse_layers import MEASURES, QUERIES, correlations, reading
 from benchmarks.reporting.sparse_teachers import course, kept, sparse_teachers
-from benchmarks.reporting.students import continued, deletions, drop, emptied, students
+from benchmarks.reporting.students import (
+    continued,
+    deletions,
+    drop,
+    emptied,
+    students,
+    usual_samples,
+)
 from benchmarks.reporting.text import (
     MISSING,
     NOT_APPLICABLE,
@@ -15,7 +22,6 @@ from benchmarks.reporting.text import (
     difference_text,
     gap_text,
     layers_text,
-    listing,
     percent,
     ratio,
     significant,
@@ -41,10 +47,10 @@ HELD = {
 """Things held fixed in a correlation, as the table's columns call them."""
 CORRELATION_NOTE = (
     "Spearman's rho between a layer's sparsity and the test accuracy lost by replacing that layer alone, "
-    "over {n_layers} layers; mean over seeds, with a 95 % t interval over seeds that says nothing of "
-    "other layers or models. The paper reads it as below 0: the sparser, the less is lost. But late "
-    "layers are both sparse and harmless, so it has to survive holding fixed the layer's depth, and what "
-    "the student loses in which that layer has no attention and nothing in its place (`identity`). The "
+    "over {n_layers} layers; mean over seeds of Fisher's z, with its 95 % t interval over seeds, which says "
+    "nothing of other layers or models. The paper reads it as below 0: the sparser, the less is lost. But "
+    "late layers are both sparse and harmless, so it has to survive holding fixed the layer's depth, and "
+    "what the student loses in which that layer has no attention and nothing in its place (`identity`). The "
     "first measure decides, which is our choice; the others stand beside it."
 )
 SPARSE_TEACHER_NOTE = (
@@ -88,7 +94,7 @@ def _accuracies(view: View, own: Sequence[Student]) -> str:
         rows.append(
             [
                 layers_text(student.replaced),
-                f"`{student.name}`" if student.replaced else "the teacher, trained on",
+                f"`{student.name}`" if student.replaced else _trained_on(student, own),
                 percent(accuracy) if accuracy is not None else MISSING,
                 _gap(drop(view, student)),
                 _gap(view.difference(on.variant, student.variant, "accuracy"))
@@ -118,13 +124,21 @@ def _accuracies(view: View, own: Sequence[Student]) -> str:
     )
 
 
+def _trained_on(student: Student, own: Sequence[Student]) -> str:
+    more = "" if student.samples == usual_samples(own) else f", {student.samples:,} samples"
+    return f"the teacher, trained on{more}"
+
+
 def _accuracy_note(view: View, own: Sequence[Student]) -> str:
     seeds = max(len(view.values(s.variant, "accuracy", "accuracy")) for s in own)
-    samples = sorted({int(view.config(s.variant).get("samples", 0)) for s in own})
+    usual = usual_samples(own)
     note = (
-        f"Test accuracy, mean over {counted(seeds, 'seed')}; every student was trained on "
-        f"{listing([f'{n:,}' for n in samples], by=' or ')} samples after its teacher was done. "
+        f"Test accuracy, mean over {counted(seeds, 'seed')}; every student was trained on {usual:,} samples "
+        "after its teacher was done"
     )
+    if any(s.samples != usual for s in own):
+        note += ", or on as many as it says, and is compared with those that had as many"
+    note += ". "
     if seeds > 1:
         note += "Differences are paired over seeds, with their 95 % t interval. "
     if any(not s.replaced for s in own):

@@ -99,12 +99,26 @@ def test_the_margin_decides_and_an_interval_that_holds_it_is_unclear(
     assert ("yes" if found.informative else "no", found.unclear) == told
 
 
-def test_a_student_row_traced_by_hand(s2s_view: View, reach: Any) -> None:
+@pytest.mark.parametrize(
+    ("label", "name", "controls"),
+    [
+        ("bilstm-last-half", "`bilstm`", ["teacher-continued", "identity-last-half"]),
+        (
+            "bilstm-longer",
+            "`bilstm, 40,000 samples`",
+            ["continued-longer", "identity-longer"],
+        ),
+    ],
+)
+def test_a_student_row_traced_by_hand(
+    s2s_view: View, reach: Any, label: str, name: str, controls: list[str]
+) -> None:
     found = students(s2s_view)
-    student = next(s for s in found if (s.replaced, s.mixer) == ((4, 5, 6, 7), "bilstm"))
+    student = next(s for s in found if s.variant.label == label)
     on, empty = continued(found, student), emptied(found, student)
     assert on is not None
     assert empty is not None
+    assert [on.variant.label, empty.variant.label] == controls
 
     def accuracies(variant: Any) -> list[float]:
         return [round(reach(p.point) * 10_000) / 10_000 for p in variant.points]
@@ -112,7 +126,7 @@ def test_a_student_row_traced_by_hand(s2s_view: View, reach: Any) -> None:
     ours, before, kept, gone = map(
         accuracies, (student.variant, student.teacher, on.variant, empty.variant)
     )
-    row = cells(replacement(s2s_view), "4-7", "`bilstm`")
+    row = cells(replacement(s2s_view), "4-7", name)
     assert row[2] == f"{100 * sum(ours) / 3:.1f}"
     for cell, pairs in (
         (row[3], zip(before, ours, strict=True)),
@@ -123,6 +137,13 @@ def test_a_student_row_traced_by_hand(s2s_view: View, reach: Any) -> None:
         assert cell.startswith(f"{100 * interval.estimate:+.1f} [{100 * interval.low:+.1f}")
     assert row[6] == "+4.0"
     assert cells(replacement(s2s_view), "6", "`bilstm`")[6] == "+0.4, **uninformative**"
+
+
+def test_the_teacher_trained_on_for_longer_is_told_apart(s2s_view: View) -> None:
+    told = replacement(s2s_view)
+    assert cells(told, "none", "the teacher, trained on")[2] == "70.5"
+    assert cells(told, "none", "the teacher, trained on, 40,000 samples")[2] == "73.5"
+    assert "trained on 10,000 samples after its teacher was done, or on as many as it says" in told
 
 
 def test_costs_traced_by_hand(s2s_view: View) -> None:
