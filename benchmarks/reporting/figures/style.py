@@ -24,7 +24,7 @@ PANEL = "#fdfdfb"
 INK = "#24292f"
 FAINT = "#d6d9dc"
 MUTED = "#6a737d"
-COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C510A")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*", "<", ">")
 DASHES = ("-", "--", ":", "-.")
 WIDTH = 8.2
@@ -101,7 +101,7 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each name, in order; colours repeat after 7, with other markers."""
+    """A look for each name, in order; colours repeat after 8, with other markers."""
     return {
         name: Look(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)])
         for i, name in enumerate(names)
