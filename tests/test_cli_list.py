@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import errno
 import json
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -18,14 +17,13 @@ from benchmarks.paths import CHECKOUT
 HEAVY = ("torch", "pandas", "scipy", "statsmodels", "matplotlib", "pyarrow", "numpy")
 
 
-def in_process(*arguments: str, columns: int = 80) -> tuple[str, list[str], float]:
-    """Output, heavy modules imported, and processor seconds of one command in a process of its own."""
+def in_process(*arguments: str, columns: int = 80) -> tuple[str, list[str]]:
+    """Output, and heavy modules imported, of one command in a process of its own."""
     code = (
         "import sys\nfrom benchmarks.cli.app import run\n"
         f"code = run({list(arguments)!r})\n"
         f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)\nsys.exit(code)"
     )
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=CHECKOUT,
@@ -35,21 +33,18 @@ def in_process(*arguments: str, columns: int = 80) -> tuple[str, list[str], floa
         check=True,
     )
     imported = done.stderr.splitlines()[-1]
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return done.stdout, json.loads(imported.replace("'", '"')), seconds
+    return done.stdout, json.loads(imported.replace("'", '"'))
 
 
 @pytest.mark.parametrize("arguments", [["list"], ["plan", "quick"]])
-def test_list_and_plan_are_quick_and_import_nothing_heavy(arguments: list[str]) -> None:
-    _, imported, seconds = in_process(*arguments)
+def test_list_and_plan_import_nothing_heavy(arguments: list[str]) -> None:
+    _, imported = in_process(*arguments)
     assert imported == []
-    assert seconds < 1
 
 
 @pytest.mark.parametrize("columns", [80, 40, 20])
 def test_names_are_whole_and_plain_in_a_pipe(columns: int) -> None:
-    text, _, _ = in_process("list", columns=columns)
+    text, _ = in_process("list", columns=columns)
     assert "\x1b" not in text
     words = text.split()
     for name in ("quick", "rotten-tomatoes", "random-at-test", "latency", "accuracy-not-lower"):

@@ -1,43 +1,13 @@
+"""From a suite's sweeps to points: product, baselines, sources, exclusions, and what is refused."""
+
 from __future__ import annotations
 
-import copy
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from expanded_sweeps import DENSE, LOW, RANDOM, expanded, one
 
-from benchmarks.canonical import canonical_json, digest
 from benchmarks.errors import InvalidFileError
-from benchmarks.planning.axes import AXES, Draft
-from benchmarks.planning.expand import Expansion, PlannedPoint, expand
-from benchmarks.planning.points import Point
-from benchmarks.planning.suite import load_suite, parse_suite
-from models.budgetformer_config import BudgetFormerConfig
-from models.dense_config import DenseConfig
-
-DENSE = {"label": "dense", "model": "dense"}
-LOW = {"label": "low", "model": "budgetformer", "params": {"s_max": 0.3}}
-RANDOM = {"label": "random", "model": "random-at-test", "source": "low"}
-
-
-def expanded(*sweeps: dict[str, Any], **suite: Any) -> Expansion:
-    base = {"datasets": ["r8"], "max_length": 32, "meters": ["accuracy"], "variants": [DENSE]}
-    values = {
-        "schema": 1,
-        "title": "A test",
-        **suite,
-        "sweep": [{"name": f"s{i}", **base, **sweep} for i, sweep in enumerate(sweeps)],
-    }
-    return expand(parse_suite(copy.deepcopy(values), Path("my.toml")))
-
-
-def one(expansion: Expansion, label: str, **axes: Any) -> PlannedPoint:
-    found = [p for p in expansion.points if p.point.label == label and dict(p.axes) == axes]
-    assert len(found) == 1
-    return found[0]
 
 
 def test_a_sweep_s_recipe_lies_over_the_suite_s_and_under_the_axes() -> None:
@@ -75,39 +45,6 @@ def test_pretrained_weights_of_another_size_are_refused_in_planning(
         expanded({"variants": [BERT], **sweep})
 
 
-def test_a_known_point_keeps_its_identity() -> None:
-    """These values are joined across commits and machines: they may never change."""
-    source = Point("budgetformer", {"s_max": 0.3}, "r8", 64, seed=1)
-    point = Point(
-        model="random-at-test",
-        params={"depth": 4},
-        dataset="r8",
-        max_length=64,
-        train_fraction=0.25,
-        recipe={"epochs": 5},
-        seed=1,
-        source=source,
-        label="any",
-    )
-    assert source.point_id == "fc5b9173fbccefd7"
-    assert point.point_id == "64cd8a53021e94e7"
-    assert point.group_id == "f3b764a1222496e5"
-    assert Point.from_declared(point.declared()) == point
-
-
-def test_the_first_point_of_quick_keeps_its_identity() -> None:
-    first = expand(load_suite("quick")).points[0].point
-    assert (first.model, first.dataset, first.seed) == ("dense", "r8", 0)
-    assert first.point_id == "05cf5e2f3435ca92"
-
-
-def test_points_hold_only_what_differs_from_the_defaults() -> None:
-    sweep = {"params": {"depth": 2, "n_heads": 4, "d_model": 64}}
-    (planned,) = expanded(sweep, recipe={"epochs": 3, "batch_size": 32}).points
-    assert planned.point.params == {"n_heads": 4}
-    assert planned.point.recipe == {"batch_size": 32}
-
-
 def test_product_of_seeds_data_sets_axes_and_variants() -> None:
     sweep = {
         "datasets": ["r8", "rotten-tomatoes"],
@@ -128,18 +65,6 @@ def test_stage_grows_with_the_seed_and_orders_the_points() -> None:
     assert [(p.stage, p.sweep, p.point.seed) for p in points] == [
         (0, "s1", 3), (1, "s1", 4), (2, "s0", 3), (3, "s0", 4),
     ]  # fmt: skip
-
-
-def test_an_axis_applies_only_to_models_that_have_it() -> None:
-    sweep = {
-        "axes": {"budget_interval": [[0.1, 0.3], [0.1, 0.9]]},
-        "variants": [DENSE, {"label": "b", "model": "budgetformer"}],
-        "baseline": "dense",
-    }
-    expansion = expanded(sweep)
-    assert len(expansion.points) == 3
-    assert dict(one(expansion, "dense").axes) == {}
-    assert one(expansion, "b", budget_interval=[0.1, 0.3]).point.params == {"s_max": 0.3}
 
 
 def test_equal_points_are_planned_once_and_keep_every_use() -> None:
@@ -290,140 +215,3 @@ def test_fresh_weights_have_one_seed_and_no_recipe() -> None:
 def test_a_combination_that_a_model_refuses_is_named(sweep: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidFileError, match=rf"^my\.toml: .*{message}"):
         expanded(sweep)
-
-
-def draft(config: Any = BudgetFormerConfig, **params: Any) -> Draft:
-    return Draft(config, params, {}, max_length=64, train_fraction=1.0)
-
-
-def test_the_two_head_axes_differ() -> None:
-    start = draft(DenseConfig, d_model=64, n_heads=8)
-    same_width = AXES["n_heads_fixed_d_model"].apply(start, 16)
-    same_head = AXES["n_heads_fixed_head_dim"].apply(start, 16)
-    assert same_width.params == {"d_model": 64, "n_heads": 16}
-    assert same_head.params == {"d_model": 128, "n_heads": 16}
-    assert DenseConfig(**same_width.params).width_of_head == 4
-    assert DenseConfig(**same_head.params).width_of_head == 8
-
-
-@given(heads=st.integers(1, 64), share=st.floats(0, 1, exclude_min=True))
-def test_a_share_of_heads_is_at_least_one_and_at_most_all(heads: int, share: float) -> None:
-    k = AXES["k_fraction"].apply(draft(n_heads=heads), share).params["fixed_k"]
-    assert 1 <= k <= heads
-    assert k == max(1, round(share * heads))
-
-
-def test_heads_are_counted_before_a_share_of_them_is_taken() -> None:
-    sweep = {
-        "axes": {"k_fraction": [0.5], "n_heads_fixed_d_model": [4, 16]},
-        "variants": [{"label": "b", "model": "budgetformer"}],
-    }
-    assert [p.point.params["fixed_k"] for p in expanded(sweep).points] == [2, 8]
-
-
-AXIS_VALUES: dict[str, list[Any]] = {
-    "depth": [1, 2, 4],
-    "n_heads_fixed_d_model": [2, 4, 8],
-    "train_fraction": [0.25, 0.5, 1.0],
-    "max_length": [16, 32],
-    "epochs": [1, 2, 3],
-    "budget_interval": [[0.1, 0.3], [0.1, 0.9]],
-}
-
-
-@st.composite
-def sweeps(draw: st.DrawFn) -> dict[str, Any]:
-    names = draw(st.lists(st.sampled_from(sorted(AXIS_VALUES)), unique=True, max_size=3))
-    axes = {
-        name: draw(st.lists(st.sampled_from(AXIS_VALUES[name]), min_size=1, unique_by=str))
-        for name in names
-    }
-    variants = draw(st.permutations([DENSE, {"label": "b", "model": "budgetformer"},
-                                     {"label": "r", "model": "random-at-test", "source": "b"}]))  # fmt: skip
-    params = draw(st.dictionaries(st.sampled_from(["d_model", "d_ff"]), st.sampled_from([64, 128])))
-    return {
-        "axes": axes,
-        "params": params,
-        "variants": variants,
-        "baseline": draw(st.sampled_from([None, "dense"])),
-        "seeds": draw(st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True)),
-    }
-
-
-def shuffled(value: Any, order: random.Random) -> Any:
-    """The same values with the keys of every table in another order."""
-    if isinstance(value, dict):
-        keys = list(value)
-        order.shuffle(keys)
-        return {key: shuffled(value[key], order) for key in keys}
-    return [shuffled(item, order) for item in value] if isinstance(value, list) else value
-
-
-@given(sweep=sweeps(), order=st.randoms(use_true_random=False))
-def test_the_order_of_keys_changes_nothing(sweep: dict[str, Any], order: random.Random) -> None:
-    assert expanded(sweep).points == expanded(shuffled(sweep, order)).points
-
-
-@given(first=sweeps(), second=sweeps())
-def test_every_point_once_with_sources_before_and_baselines_within(
-    first: dict[str, Any], second: dict[str, Any]
-) -> None:
-    points = expanded(first, second, seeds=[0, 1]).points
-    ids = [p.point.point_id for p in points]
-    assert len(ids) == len(set(ids))
-    assert [p.stage for p in points] == sorted(p.stage for p in points)
-    for position, planned in enumerate(points):
-        if planned.point.source is not None:
-            assert planned.point.source.point_id in ids[:position]
-        if planned.baseline is not None:
-            assert planned.baseline.point_id in ids
-        assert planned.uses[0] == type(planned.uses[0])(
-            planned.sweep, planned.point.label, planned.axes
-        )
-        assert Point.from_declared(planned.point.declared()).point_id == planned.point.point_id
-
-
-@given(sweep=sweeps())
-def test_a_sweep_given_twice_adds_only_uses(sweep: dict[str, Any]) -> None:
-    once, twice = expanded(sweep).points, expanded(sweep, sweep).points
-    assert [p.point for p in once] == [p.point for p in twice]
-
-
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=8,
-)  # fmt: skip
-
-
-@given(value=st.dictionaries(st.text(), plain), order=st.randoms(use_true_random=False))
-def test_a_hash_knows_no_order_of_keys(value: dict[str, Any], order: random.Random) -> None:
-    assert digest(value) == digest(shuffled(value, order))
-
-
-def _tuples(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _tuples(item) for key, item in value.items()}
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-@given(value=plain)
-def test_a_hash_knows_no_difference_of_list_and_tuple(value: Any) -> None:
-    assert canonical_json(value) == canonical_json(_tuples(value))
-
-
-@pytest.mark.parametrize(("one_value", "other"), [(1, 1.0), (0.0, -0.0), ([1, 2], (1, 2.0))])
-def test_equal_numbers_hash_alike(one_value: Any, other: Any) -> None:
-    assert digest(one_value) == digest(other)
-
-
-@pytest.mark.parametrize(("one_value", "other"), [(1, True), (1, "1"), (0.1, 0.2), ([], {})])
-def test_different_values_hash_apart(one_value: Any, other: Any) -> None:
-    assert digest(one_value) != digest(other)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object()])
-def test_values_without_a_canonical_text_are_refused(value: Any) -> None:
-    with pytest.raises((TypeError, ValueError)):
-        digest(value)

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
-import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.catalog import METERS, MODELS
+from benchmarks.data import identity
 from benchmarks.errors import InvalidFileError
 from benchmarks.paths import CHECKOUT
 from benchmarks.planning import keys
@@ -233,11 +236,28 @@ def test_a_library_s_version_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch)
     assert keys.artifact_key(DENSE) != before
 
 
-def test_all_keys_of_quick_are_found_in_half_a_second() -> None:
-    suite = load_suite("quick")
-    points = expand(suite).points
+def calls_of(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Counter[Any]:
+    """How often a function is called from here on, by its arguments."""
+    calls: Counter[Any] = Counter()
+    original = getattr(owner, name)
+
+    def spy(*arguments: Any, **options: Any) -> Any:
+        calls[(*arguments, *options.items())] += 1
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(owner, name, spy)
+    return calls
+
+
+def test_all_keys_of_quick_read_every_source_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of keys rest on the same code and data: the first that needs a part looks at it."""
+    points = expand(load_suite("quick")).points
     forget()
-    start = time.process_time()
+    keys._hash_of_data.cache_clear()
+    read = calls_of(monkeypatch, Path, "read_bytes")
+    parsed = calls_of(monkeypatch, ast, "parse")
+    followed = calls_of(monkeypatch, keys, "closure_modules")
+    hashed = calls_of(monkeypatch, identity, "data_hash")
     found = {
         keys.record_key(
             p.point, METERS.get(name), {}, p.baseline if name == "latency" else None
@@ -245,7 +265,12 @@ def test_all_keys_of_quick_are_found_in_half_a_second() -> None:
         for p in points
         for name in p.meters
     }
-    assert time.process_time() - start < 0.5
+    sources = {path: times for (path,), times in read.items() if path.suffix == ".py"}
+    assert {CHECKOUT / "models/budgetformer.py", CHECKOUT / "models/dense.py"} <= set(sources)
+    assert set(sources.values()) == {1}
+    assert parsed.total() == len(sources)
+    assert set(followed.values()) == {1}
+    assert set(hashed.values()) == {1}
     assert len(found) == sum(len(p.meters) for p in points)
 
 
