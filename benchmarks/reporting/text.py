@@ -171,4 +171,6 @@ def shown(value: Any) -> str:
     """An axis value as text; "-" where the axis does not apply."""
     if value is None:
         return NOT_APPLICABLE
+    if isinstance(value, bool):
+        return str(value).lower()
     return f"{value:g}" if isinstance(value, (int, float)) else str(value)

@@ -53,11 +53,17 @@ MEANING = {
 def caveats(view: View, claims: Sequence[ClaimResult] = ()) -> str:
     """A list, a data set after the other; empty where there is nothing to warn of."""
     lines = []
-    for dataset, variants in view.main.items():
+    for dataset, named in view.main.items():
+        variants = _once(named)
         lead = f"**{view.name(dataset)}**"
         lines += [f"{lead}: {line}" for line in _of_dataset(view, dataset, variants, claims)]
     lines += [*_noisy(view, claims), *_energy(view)]
     return bullets(lines)
+
+
+def _once(named: Sequence[Variant]) -> list[Variant]:
+    """Each set of weights once, by the first of its names."""
+    return list({variant.group_id: variant for variant in reversed(named)}.values())[::-1]
 
 
 def _of_dataset(

@@ -41,11 +41,16 @@ def studies(view: View) -> str:
             "image size (pixels)" if name == "max_length" and variants[0].reads_images else name
             for name in axes
         ]
-        headers = [
-            *named, "variant", "accuracy (%)", "mean k (heads)", "mean s", "MACs per input (M)",
-        ]  # fmt: skip
-        if not any(v.decides_heads for v in variants):
-            headers, *rows = [[*row[:-3], row[-1]] for row in (headers, *rows)]
+        columns = [*named, "variant", "accuracy (%)"]
+        told = list(range(len(columns)))
+        if any(v.decides_heads for v in variants):
+            told += [len(columns), len(columns) + 1]
+        if view.plans(variants, "flops"):
+            told.append(len(columns) + 2)
+        headers, *rows = [
+            [row[column] for column in told]
+            for row in ([*columns, "mean k (heads)", "mean s", "MACs per input (M)"], *rows)
+        ]
         align = "r" * len(axes) + "l" + "r" * (len(headers) - len(axes) - 1)
         parts.append(
             f"{heading}\n\n{counted(seeds, 'seed')}{note}.\n\n" + table(headers, rows, align=align)
@@ -58,13 +63,14 @@ def _row(view: View, variant: Variant, axes: list[str]) -> list[str]:
     k, s = (view.mean(variant, "accuracy", name) for name in ("mean_k", "mean_s"))
     macs = view.mean(variant, "flops", "macs", stat="mean")
     absent = NOT_APPLICABLE if accuracy is not None else MISSING
+    unmeasured = MISSING if view.plans([variant], "flops") else NOT_APPLICABLE
     return [
         *(shown(variant.axes.get(name)) for name in axes),
         f"`{variant.label}`",
         percent(accuracy) if accuracy is not None else MISSING,
         f"{k:.2f} of {view.config(variant).get('n_heads')}" if k is not None else absent,
         f"{s:.3f}" if s is not None else absent,
-        significant(macs / 1e6) if macs is not None else MISSING,
+        significant(macs / 1e6) if macs is not None else unmeasured,
     ]
 
 
