@@ -124,6 +124,8 @@ def _held(
             teacher, name, measure, queries, held, _over_seeds(values, n_layers), n_layers
         )
         for held, values in rhos.items()
+        # where all seeds but one leave nothing to correlate, that one says nothing of seeds
+        if len(values) > 1 or len(lost) == 1
     ]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.catalog import MODELS
 from benchmarks.data.card import find_card
+from benchmarks.paths import resource_dir
 from benchmarks.reporting.text import axis_text
 from benchmarks.statistics.intervals import Interval, paired_t
 
@@ -129,6 +130,22 @@ class View:
         A mirror's set has a name of its own.
         """
         return self._names.get(dataset) or self.card(dataset).run_name
+
+    @property
+    def suite_argument(self) -> str:
+        """What commands call the suite: its name, or the path of a suite from elsewhere."""
+        ours = resource_dir("suites") / f"{self.suite.name}.toml"
+        return self.suite.name if self.suite.path == ours else self.suite.shown_path
+
+    def size_of(self, variant: Variant) -> str:
+        """E.g. ", at 16 x 16 pixels", where the suite has its label at several sizes; else empty."""
+        same = (variant.label, variant.dataset)
+        sizes = {
+            v.points[0].point.max_length for v in self.variants if (v.label, v.dataset) == same
+        }
+        own = variant.points[0].point.max_length
+        unit = f"{own} x {own} pixels" if variant.reads_images else f"{own} tokens"
+        return f", at {unit}" if len(sizes) > 1 else ""
 
     @cached_property
     def _names(self) -> dict[str, str]:

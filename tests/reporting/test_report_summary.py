@@ -97,9 +97,11 @@ def test_a_claims_verdict_stands_beside_its_number(finished: Any, tmp_path: Path
         path.write_text(CLAIM.format(quantity=quantity, rest=rest, value=value))
         claims.append(evaluate_claim(load_claim(path), finished))
     text = summary(View(finished), claims)
-    assert "(not lower: **refuted**)" in about(text, "r8", "budget-low", "Accuracy against")
+    assert "(above +50.0 points: **refuted**)" in about(
+        text, "r8", "budget-low", "Accuracy against"
+    )
     [time] = [x for x in text.splitlines() if x.startswith("- Realised")][:1]
-    assert "at batch 32 (faster: **holds**), where MACs promise" in time
+    assert "at batch 32 (faster; above 1.00x: **holds**), where MACs promise" in time
     assert "at batch 1 (slower)" in time
     assert "**" not in time.partition("budget-high")[2]
 

@@ -56,7 +56,7 @@ def test_verdicts_show_estimate_interval_and_threshold_in_points(
 ) -> None:
     text = section(finished, tmp_path, ACCURACY, "at least", -0.05)
     claim, dataset, _, outcome, estimate, n = row(text, "budget-low")
-    assert claim == "A made-up claim: at least -5.0 points"
+    assert claim == "A made-up claim: at least -5.0 points, against `dense`"
     assert (dataset, outcome, n) == ("r8", "**holds**", "3")
     assert estimate.count(" points [") == 1
     assert row(text, "random-at-test")[::3] == ["", "**refuted**"]
@@ -67,7 +67,7 @@ def test_verdicts_show_estimate_interval_and_threshold_in_points(
 
 def test_speed_is_a_ratio(finished: Any, tmp_path: Path) -> None:
     cells = row(section(finished, tmp_path, SPEED, "above", 1.0), "budget-low")
-    assert cells[0] == "A made-up claim: above 1.00x at batch 32"
+    assert cells[0] == "A made-up claim: above 1.00x at batch 32, against `dense`"
     assert cells[3:] == ["**holds**", cells[4], "3"]
     assert "x [" in cells[4]
 

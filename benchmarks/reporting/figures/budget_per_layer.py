@@ -27,7 +27,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             seeds = max(seeds, layers.n_seeds)
             depth = max(depth, len(layers.columns))
             offset = 0.12 * (position - (len(variants) - 1) / 2)
-            xs = [i + 1 + offset for i in range(len(layers.columns))]
+            xs = [i + offset for i in range(len(layers.columns))]
             style_of = look[variant.label]
             for x, column in zip(xs, layers.columns, strict=True):
                 low, high = column.quantile(0.1), column.quantile(0.9)
@@ -42,14 +42,14 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                     ax.axhline(value, color=style_of.colour, lw=0.8, ls=":")
         ax.set_title(style.wrapped(view.name(dataset)))
         ax.set_xlabel("layer")
-        ax.set_xticks(range(1, depth + 1))
-        ax.set_xlim(0.5, depth + 0.5)
+        ax.set_xticks(range(depth))
+        ax.set_xlim(-0.5, depth - 0.5)
         ax.set_ylim(0, 1)
     axes[0][0].set_ylabel("s (share of heads asked for)")
     style.legend_below(figure, axes[0])
     return style.Drawing(
         figure,
-        "Share of heads s that each layer asks for: mean over all test inputs and "
+        "Share of heads s that each layer, counted from 0, asks for: mean over all test inputs and "
         f"{counted(seeds, 'seed')}, bars span the middle 80 % of the inputs, dotted lines are the "
         "interval inside which the loss leaves s alone.",
     )

@@ -42,7 +42,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                 ax.bar(
                     [k + width * (i - (depth - 1) / 2) for k in heads],
                     [float(shares.get(k, 0.0)) for k in heads],
-                    width=width, color=colours[i], label=f"layer {i + 1}",
+                    width=width, color=colours[i], label=f"layer {i}",
                 )  # fmt: skip
             ax.set_xticks(range(1, n_heads + 1))
             ax.grid(visible=False, axis="x")
@@ -52,5 +52,6 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     style.legend_below(figure, list(axes.flat), columns=6)
     return style.Drawing(
         figure,
-        f"Number of heads k that each layer computes: share of all test inputs, {pooled(seeds)}.",
+        "Number of heads k that each layer, counted from 0, computes: share of all test inputs, "
+        f"{pooled(seeds)}.",
     )

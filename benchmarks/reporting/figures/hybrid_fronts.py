@@ -50,9 +50,9 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             _panel(view, ax, own, cost, look)
             ax.set_xlabel(title)
         line[0].set_ylabel("test accuracy (%)")
-        line[0].set_title(
-            style.wrapped(f"{own[0].teacher.label} on {view.name(own[0].teacher.dataset)}")
-        )
+        teacher = own[0].teacher
+        on = f"{view.name(teacher.dataset)}{view.size_of(teacher)}"
+        line[0].set_title(style.wrapped(f"{teacher.label} on {on}"))
     style.legend_below(figure, list(axes.flat))
     seeds = max(len(s.variant.points) for row in rows for s in row)
     return style.Drawing(

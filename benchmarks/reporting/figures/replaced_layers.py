@@ -32,7 +32,8 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     groups = list(dict.fromkeys(s.teacher.group_id for s in singles))
     mixers = list(dict.fromkeys(s.name for s in singles))
     look = style.looks([DELETION, *mixers])
-    figure, axes = style.panels(2, len(groups), 2.6, sharex="col")
+    sparse = any(view.records(s.teacher, "sparsity") for s in singles)
+    figure, axes = style.panels(1 + sparse, len(groups), 2.6, sharex="col")
     for column, group in zip(axes.T, groups, strict=True):
         own = [s for s in singles if s.teacher.group_id == group]
         teacher = own[0].teacher
@@ -40,25 +41,28 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
         for position, mixer in enumerate(mixers):
             offset = DODGE * (position - (len(mixers) - 1) / 2)
             _lost(view, column[0], [s for s in own if s.name == mixer], offset, look[mixer])
-        _sparsity(view, column[1], teacher)
+        if sparse:
+            _sparsity(view, column[1], teacher)
         _shade(view, column, teacher)
         column[0].axhline(0.0, color=style.INK, lw=0.8)
         _scale(column[0])
-        column[0].set_title(style.wrapped(f"{teacher.label} on {view.name(teacher.dataset)}"))
-        column[1].set_xlabel("replaced layer, counted from 0")
-        column[1].set_xticks(range(own[0].depth))
+        on = f"{view.name(teacher.dataset)}{view.size_of(teacher)}"
+        column[0].set_title(style.wrapped(f"{teacher.label} on {on}"))
+        column[-1].set_xlabel("replaced layer, counted from 0")
+        column[-1].set_xticks(range(own[0].depth))
     axes[0][0].set_ylabel("test accuracy lost (points)")
-    axes[1][0].set_ylabel("sparsity of its attention")
+    if sparse:
+        axes[1][0].set_ylabel("sparsity of its attention")
     style.legend_below(figure, list(axes.flat))
     seeds = max(len(s.variant.points) for s in singles)
+    below = "; below, how sparse the teacher's attention in that layer is, over all queries"
     return style.Drawing(
         figure,
-        "Above, test accuracy that a student loses against its teacher when this layer's attention alone is "
+        "Test accuracy that a student loses against its teacher when this layer's attention alone is "
         f"replaced, mean over {counted(seeds, 'seed')} (bars: 95 % t interval, paired over seeds), beside "
         "the validation accuracy lost when it is deleted without training (shaded: uninformative layers, "
-        "whose "
-        "deletion costs less than the margin); below, how sparse the teacher's attention in that layer is, "
-        "over all queries; the upper scale is linear up to 1 point and logarithmic beyond.",
+        f"whose deletion costs less than the margin){below if sparse else ''}; points lost are on a scale "
+        "that is linear up to 1 and logarithmic beyond.",
     )
 
 

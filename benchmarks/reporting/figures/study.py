@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from benchmarks.reporting.view import Variant, View
 
 
+SHOWN = (("accuracy", 100.0), ("mean_s", 1.0))
+"""From top to bottom: values, and what they are multiplied by."""
+
+
 def draw(view: View) -> style.Drawing | style.NotDrawn:
-    """Accuracy above, mean s below; a column per data set and axis; dashes tell the other axes."""
+    """Accuracy above, mean s below if a model has one; a column per data set and axis.
+
+    Dashes tell the other axes.
+    """
     columns = []
     for (_, dataset), variants in view.studies.items():
         measured = [v for v in variants if view.values(v, "accuracy", "accuracy")]
@@ -24,13 +31,15 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             "no trained sweep along an axis has accuracy records at two values yet"
         )
     look = style.looks(view.labels)
-    figure, axes = style.panels(2, len(columns), 2.7, sharex="col", sharey="row")
+    measured = [v for *_, found in columns for line in found.values() for _, v in line]
+    budgets = any(view.mean(v, "accuracy", "mean_s") is not None for v in measured)
+    figure, axes = style.panels(1 + budgets, len(columns), 2.7, sharex="col", sharey="row")
     seeds: set[int] = set()
-    for (top, below), (dataset, axis, found) in zip(axes.T, columns, strict=True):
+    for panels, (dataset, axis, found) in zip(axes.T, columns, strict=True):
         rests = list(dict.fromkeys(rest for _, rest in found))
         for (label, rest), line in found.items():
             dash = style.DASHES[rests.index(rest) % len(style.DASHES)]
-            for ax, value, scale in ((top, "accuracy", 100.0), (below, "mean_s", 1.0)):
+            for ax, (value, scale) in zip(panels, SHOWN, strict=False):
                 points = _points(view, line, value, scale)
                 if points:
                     ax.plot(
@@ -38,12 +47,13 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
                         marker=look[label].marker, ms=5, ls=dash, label=label,
                     )  # fmt: skip
             seeds |= {len(view.values(v, "accuracy", "accuracy")) for _, v in line}
-        style.dash_legend(top, [rest for rest in rests if rest])
-        top.set_title(style.wrapped(view.name(dataset)))
-        below.set_xlabel(TITLES.get(axis, axis))
-        below.set_xticks(sorted({x for line in found.values() for x, _ in line}))
+        style.dash_legend(panels[0], [rest for rest in rests if rest])
+        panels[0].set_title(style.wrapped(view.name(dataset)))
+        panels[-1].set_xlabel(TITLES.get(axis, axis))
+        panels[-1].set_xticks(sorted({x for line in found.values() for x, _ in line}))
     axes[0][0].set_ylabel("test accuracy (%)")
-    axes[1][0].set_ylabel("mean s (share of heads)")
+    if budgets:
+        axes[1][0].set_ylabel("mean s (share of heads)")
     style.legend_below(figure, list(axes[0]))
     if seeds == {1}:
         how = "a single seed, so no spread over seeds is known"
@@ -53,7 +63,8 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     on = listing(list(dict.fromkeys(view.name(dataset) for dataset, *_ in columns)))
     return style.Drawing(
         figure,
-        f"Test accuracy and mean share of heads asked for against {along} on {on}: {how}.",
+        f"Test accuracy{' and mean share of heads asked for' if budgets else ''} against {along} on {on}: "
+        f"{how}.",
     )
 
 

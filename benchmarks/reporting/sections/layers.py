@@ -60,8 +60,8 @@ def which_matter(view: View, teacher: Variant) -> str:
     rest = [d.layers[0] for d in singles if not d.informative]
     margin = points(singles[0].margin).lstrip("+")
     text = (
-        f"Deleting the attention of one layer of `{teacher.label}`, without any training, costs "
-        f"{margin} points or more of validation accuracy in "
+        f"Deleting the attention of one layer of `{teacher.label}`{view.size_of(teacher)}, without any "
+        f"training, costs {margin} points or more of validation accuracy in "
     )
     unclear = layers_text([d.layers[0] for d in singles if d.unclear])
     open_ = (
@@ -98,7 +98,7 @@ def _teacher(view: View, teacher: Variant) -> str:
             for d in deleted.values()
             if d.group
         ]
-    heading = f"### `{teacher.label}` on {view.name(teacher.dataset)}"
+    heading = f"### `{teacher.label}` on {view.name(teacher.dataset)}{view.size_of(teacher)}"
     parts = [heading, which_matter(view, teacher), _ratios(view, teacher), table(headers, rows)]
     return "\n\n".join(part for part in parts if part)
 

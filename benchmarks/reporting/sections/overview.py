@@ -55,7 +55,7 @@ def unmeasured(view: View) -> str:
     there = f" ({left_out:,} that failed or are outdated do not count)" if left_out else ""
     return (
         f"**Nothing was measured yet{there}: this page shows what the suite asks for, and no result.** "
-        f"`frugalbench run {view.suite.name}` measures it."
+        f"`frugalbench run {view.suite_argument}` measures it."
     )
 
 

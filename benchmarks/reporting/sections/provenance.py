@@ -142,7 +142,7 @@ def _missing(view: View) -> list[str]:
 
 def repeat(view: View, *, reference: bool) -> str:
     """The commands that make this report again, and where to read on."""
-    suite = view.suite.name
+    suite = view.suite_argument
     accepted = (
         "This is the accepted reference: `frugalbench check` compares new results with it. "
         if reference

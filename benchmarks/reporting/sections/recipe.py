@@ -71,18 +71,25 @@ def distillation(view: View) -> str:
     texts = []
     for name, text in (
         ("samples", "{:,} samples in all"),
+        ("batch_size", "in batches of {}"),
         ("stage1_share", "{:.0%} of them in stage 1, which trains the new modules alone"),
         ("stage1_lr", "at a peak learning rate of {:g}"),
         ("stage2_lr", "then all weights at {:g}"),
         ("hidden_weight", "distance of the head outputs weighed {:g}"),
         ("logit_weight", "soft labels {:g}"),
     ):
-        values = sorted({config[name] for config in configs})
+        # a student without a batch size of its own takes the recipe's
+        values = sorted({config[name] for config in configs} - {None})
         shown = " or ".join(
-            text.format(value) if not i else f"{value:g}" for i, value in enumerate(values)
+            text.format(value) if not i else f"{value:,g}" for i, value in enumerate(values)
         )
-        texts.append(shown)
+        texts += [shown] if shown else []
+    as_recipe = [
+        *(["batch size"] if any(config["batch_size"] is None for config in configs) else []),
+        "weight decay",
+        "changes of images",
+    ]
     return (
-        f"Students: {', '.join(texts)}; batch size, weight decay and changes of images as in the recipe. A "
+        f"Students: {', '.join(texts)}; {listing(as_recipe, by=' and ')} as in the recipe. A "
         "student without new weights, and the teacher trained on, get all samples in stage 2."
     )

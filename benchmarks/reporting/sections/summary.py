@@ -10,7 +10,7 @@ from benchmarks.reporting.sections.students_summary import readings, student_lin
 from benchmarks.reporting.sections.tables import cut
 from benchmarks.reporting.sections.times import speedup
 from benchmarks.reporting.sections.validation import best, validated
-from benchmarks.reporting.sections.verdicts import noise
+from benchmarks.reporting.sections.verdicts import noise, threshold_text
 from benchmarks.reporting.text import bounds, bullets, difference_text, percent, shown
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def summary(view: View, claims: Sequence[ClaimResult]) -> str:
     """A few sentences for each data set; empty where nothing is measured."""
     outcomes = {
         _key(result.claim, verdict.dataset, verdict.candidate): (
-            f"**{verdict.outcome}**{', noisy' if noise(result.claim, verdict) else ''}"
+            f"{threshold_text(result.claim)}: **{verdict.outcome}**"
+            f"{', noisy' if noise(result.claim, verdict) else ''}"
         )
         for result in claims
         for verdict in result.verdicts
@@ -80,11 +81,11 @@ def _key(claim: Claim, dataset: str, candidate: str) -> tuple[str, int | None, s
 
 
 def _outcome(
-    outcomes: Outcomes, quantity: str, variant: Variant, asked: str, batch_size: int | None = None
+    outcomes: Outcomes, quantity: str, variant: Variant, batch_size: int | None = None
 ) -> str:
-    """E.g. " (faster: **holds**)"; empty where no claim asks."""
+    """E.g. "above 1.00x: **holds**"; empty where no claim asks."""
     found = outcomes.get((quantity, batch_size, variant.sweep, variant.dataset, variant.label))
-    return f" ({asked}: {found})" if found else ""
+    return found or ""
 
 
 def _seeds(view: View) -> Iterator[int]:
@@ -113,10 +114,12 @@ def _accuracy(view: View, variants: Sequence[Variant], outcomes: Outcomes) -> It
     for variant, base in _pairs(view, variants):
         gap = view.difference(variant, base, "accuracy")
         if gap is not None:
-            judged = _outcome(outcomes, "accuracy_difference", variant, "not lower")
+            judged = _outcome(outcomes, "accuracy_difference", variant)
             mean = view.mean(base, "accuracy", "accuracy") or 0.0
             against = f"`{base.label}` ({percent(mean)} %)"
-            told.setdefault(against, []).append(f"`{variant.label}` {difference_text(gap)}{judged}")
+            told.setdefault(against, []).append(
+                f"`{variant.label}` {difference_text(gap)}" + (f" ({judged})" if judged else "")
+            )
     for against, texts in told.items():
         yield f"Accuracy against {against}: {'; '.join(texts)}."
 
@@ -146,9 +149,10 @@ def _time(view: View, variants: Sequence[Variant], outcomes: Outcomes) -> Iterat
         for size in sorted({view.batch_sizes[0], view.batch_sizes[-1]}):
             value = speedup(view, variant, size)
             if value is not None:
-                judged = _outcome(outcomes, "speedup", variant, "faster", size)
+                judged = _outcome(outcomes, "speedup", variant, size)
                 text = f"{value.value:.2f}x {bounds(value)}".rstrip()
-                sizes.append(f"{text} at batch {size}{judged or _pace(value)}")
+                told_of = "; ".join(filter(None, (_pace(value), judged)))
+                sizes.append(f"{text} at batch {size}" + (f" ({told_of})" if told_of else ""))
         if sizes:
             promised = view.promised(variant)
             beside = f", where MACs promise {promised:.2f}x" if promised else ""
@@ -160,8 +164,7 @@ def _time(view: View, variants: Sequence[Variant], outcomes: Outcomes) -> Iterat
 def _pace(value: Value) -> str:
     if value.low is None or value.high is None:
         return ""
-    word = "faster" if value.low > 1 else "slower" if value.high < 1 else "no difference shown"
-    return f" ({word})"
+    return "faster" if value.low > 1 else "slower" if value.high < 1 else "no difference shown"
 
 
 def _controls(view: View, variants: Sequence[Variant]) -> Iterator[str]:

@@ -78,7 +78,7 @@ def noise(claim: Claim, verdict: Verdict) -> str:
 
 def _asked(claim: Claim) -> str:
     size = f" at batch {claim.batch_size}" if claim.batch_size is not None else ""
-    return f"{claim.title}: {threshold_text(claim)}{size}"
+    return f"{claim.title}: {threshold_text(claim)}{size}, against `{claim.baseline}`"
 
 
 def _measured(results: Sequence[ClaimResult]) -> int:
