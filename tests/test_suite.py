@@ -101,6 +101,21 @@ WRONG: list[tuple[Change, str]] = [
     (sweep(trained=False, seeds=[1]), r"seeds: means nothing where trained = false"),
     (sweep(trained=False, axes={"epochs": [1]}), r"axes\.epochs: means nothing where trained"),
     (sweep(axes={"dpeth": [1]}), r"axes: unknown axis 'dpeth'; did you mean 'depth'"),
+    (sweep(axes={"image_sizes": [8]}), r"axes: unknown axis 'image_sizes'; .* 'image_size'\?"),
+    (sweep(axes={"Image_Size": [8]}), r"axes: unknown axis 'Image_Size'; .* 'image_size'\?"),
+    (sweep(axes={"max_length": [8]}, exclude=[{"imagesize": 8}]), r"\[0\]: .*mean 'image_size'\?"),
+    (
+        lambda s: s["sweep"][0].pop("max_length"),
+        r"sweep\[0\]: image_size or max_length: Field required$",
+    ),
+    (
+        lambda s: (sweep(axes={"image_size": [8]})(s), s["sweep"][0].pop("max_length")),
+        r"sweep\[0\]: image_size or max_length: Field required, beside the axis too$",
+    ),
+    (
+        lambda s: (sweep(axes=8)(s), s["sweep"][0].pop("max_length")),
+        r"sweep\[0\]: image_size or max_length: Field required",
+    ),
     (sweep(axes={"depth": []}), r"axes\.depth: .*at least 1"),
     (sweep(axes={"depth": [1, 1]}), r"axes\.depth: value 1 is given 2 times"),
     (sweep(axes={"seed": [-1]}), r"axes\.seed: a seed is a whole number of at least 0, not -1"),

@@ -154,19 +154,22 @@ meters = []
     [
         (
             '[every]\ndatasets = { cifar = "digits" }',
-            r"every\.datasets\.cifar: no sweep of '.*whole.toml' has this data set \(cifar-10\)",
+            r"every\.datasets\.cifar: no sweep of 'whole' has this data set; did you mean 'cifar-10'",
         ),
         ('[every]\ndatasets = { cifar-10 = "digit" }', "unknown data set 'digit'.*'digits'"),
         (
             '[every]\nwithout = ["pretrained"]',
-            r"every\.without\.pretrained: no sweep of '.*whole.toml' has this parameter \(d_model, ",
+            r"every\.without\.pretrained: no sweep of 'whole' has this parameter\. Known: d_model, ",
         ),
         ("[sweeps.group]", "sweeps: unknown sweep 'group'.*'groups'"),
         (
             "[sweeps.teacher]\naxes = { replace = [[0]] }",
-            r"sweeps\.teacher\.axes\.replace: no sweep of '.*whole.toml' has this axis \(\)",
+            "sweep 'teacher' of 'whole' has no axis 'replace' .*sweeps that have it: layers, groups",
         ),
-        ("[every]\nparams = { sample = 1 }", "unknown parameter 'sample'"),
+        (
+            "[every]\nparams = { sample = 1 }",
+            r"every\.params\.sample: no sweep of 'whole' has this parameter; did you mean 'samples'",
+        ),
     ],
 )
 def test_a_change_of_what_is_not_there_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -118,9 +118,36 @@ options = { latency = { n_processes = 1 } }
         ('reduces = "quick"\n[every]\nmax_length = 0', "every.max_length: .*not 0"),
         (
             'reduces = "quick"\n[every]\naxes = { gate = ["budget"] }',
-            r"every.axes.gate: no sweep of 'quick' has this axis \(depth, ",
+            r"every.axes.gate: no sweep of 'quick' has this axis\. Known: ",
         ),
-        ('reduces = "quick"\n[every]\nparams = { d_modle = 8 }', "unknown parameter 'd_modle'"),
+        (
+            'reduces = "quick"\n[every]\nparams = { d_modle = 8 }',
+            r"every.params.d_modle: no sweep of 'quick' has this parameter; did you mean 'd_model'[^\n]*$",
+        ),
+        (
+            'reduces = "replacement"\n[sweeps.last-half]\naxes = { replace = [[1]] }',
+            r"sweeps.last-half.axes.replace: .* no axis 'replace' \(it has none\); .* it: layers, groups$",
+        ),
+        (
+            'reduces = "kernels"\n[every]\naxes = { image_sizes = [32] }',
+            "every.axes.image_sizes: .*did you mean 'image_size'",
+        ),
+        (
+            'reduces = "replacement"\n[sweeps.layers]\noptions.latency = { n_processes = 1 }',
+            "sweeps.layers.options.latency: sweep 'layers' .*has no meter 'latency' .*it: groups$",
+        ),
+        (
+            'reduces = "starts.toml"\n[every]\noptions.latency = { n_processes = 1 }',
+            "every.options.latency: no sweep of 'starts' measures it",
+        ),
+        (
+            'reduces = "starts.toml"\n[sweeps.s]\nparams = { mixer = "conv" }',
+            "sweeps.s.params.mixer: no sweep of 'starts' has this parameter",
+        ),
+        (
+            'reduces = "nothere.toml"',
+            r"small.toml: reduces: .*nothere.toml: cannot be read: No such file",
+        ),
         (
             'reduces = "starts.toml"\n[every]\nparams = { initial_budget = 0.5 }',
             "every.params.initial_budget: changes nothing, for every variant that has it",
@@ -156,7 +183,8 @@ def test_a_path_to_reduce_starts_at_the_file_s_own_folder(tmp_path: Path) -> Non
 
 
 def test_a_suite_that_there_is_not_cannot_be_reduced(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="unknown suite 'quik'; did you mean 'quick'"):
+    said = "small.toml: reduces: unknown suite 'quik'; did you mean 'quick'"
+    with pytest.raises(UsageError, match=said):
         load_suite(written(tmp_path, 'reduces = "quik"'))
 
 

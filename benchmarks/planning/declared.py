@@ -58,7 +58,8 @@ def checked(owner: type[Any], name: str, value: Any) -> Any:
     try:
         return _adapter(owner, name).validate_json(text, strict=True)
     except ValidationError as error:
-        raise ValueError(f"{name}: {error.errors()[0]['msg']}, not {value!r}") from error
+        said = error.errors()[0]["msg"].replace("valid array", "valid list")
+        raise ValueError(f"{name}: {said}, not {value!r}") from error
 
 
 def _adapter(owner: type[Any], name: str) -> TypeAdapter[Any]:

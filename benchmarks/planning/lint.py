@@ -144,7 +144,7 @@ def _options(options: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _axes(sweep: Sweep) -> Iterator[str]:
     known = _axis_names(sweep)
-    yield from _unknown(sweep.axes, [*known, SEED], "axes", "axis")
+    yield from _unknown_axes(sweep.axes, [*known, SEED], "axes", "axis")
     varied = [name for name in sweep.axes if name in known]
     for one, other, field in shared_fields(varied):
         yield f"axes: '{one}' and '{other}' both set {field}; keep one of them"
@@ -230,7 +230,7 @@ def _match(
         axes += [name for entry in sweep.include for name in entry if name in every]
     if not match:
         yield f"{where}: is empty; name an axis, or one of {', '.join(PLACE_KEYS)}"
-    yield from _unknown(match, [*axes, *PLACE_KEYS], where, "axis or place")
+    yield from _unknown_axes(match, [*axes, *PLACE_KEYS], where, "axis or place")
     places: dict[str, list[Any]] = {
         "dataset": list(sweep.datasets),
         "variant": [variant.label for variant in sweep.variants],
@@ -261,6 +261,12 @@ def as_list(value: Any) -> list[Any]:
 def fits(value: Any, wanted: Any) -> bool:
     """Whether a value is the one wanted, or one of several wanted."""
     return bool(value == wanted or (isinstance(wanted, list) and value in wanted))
+
+
+def _unknown_axes(names: Any, known: list[str], where: str, kind: str) -> Iterator[str]:
+    """As `_unknown`, but suggests an axis' other name too; the name itself is gone by then."""
+    others = ["image_size"] if "max_length" in known else []
+    yield from _unknown(names, [*known, *others], where, kind)
 
 
 def _unknown(names: Any, known: Any, where: str, kind: str) -> Iterator[str]:

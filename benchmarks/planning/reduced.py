@@ -6,14 +6,14 @@ small machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from benchmarks.catalog import MODELS
-from benchmarks.errors import InvalidFileError, suggest
+from benchmarks.catalog import METERS, MODELS
+from benchmarks.errors import FrugalbenchError, InvalidFileError, suggest
 from benchmarks.planning.axes import axis_called
 from benchmarks.planning.suite import (
     AxisValues,
@@ -93,16 +93,20 @@ def in_full(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
         raise InvalidFileError(
             "\n".join(f"{shown(path)}: {text}" for text in texts(error))
         ) from error
-    source = path.parent / suite_path(reduction.reduces)
-    whole = read_toml(source)
+    try:
+        source = path.parent / suite_path(reduction.reduces)
+        whole = read_toml(source)
+    except FrugalbenchError as error:
+        raise type(error)(f"{shown(path)}: {REDUCES}: {error}") from error
     if REDUCES in whole:
         raise InvalidFileError(
             f"{shown(path)}: {REDUCES}: '{reduction.reduces}' is a reduction of "
             f"'{whole[REDUCES]}' itself; name that one"
         )
     suite = parse_suite(whole, source)
-    for problem in _problems(reduction, suite):
-        raise InvalidFileError(f"{shown(path)}: {problem}")
+    problems = [f"{shown(path)}: {problem}" for problem in _problems(reduction, suite)]
+    if problems:
+        raise InvalidFileError("\n".join(problems))
     of_suite = {n: v for n, v in _given(reduction.every).items() if n in OF_SUITES}
     return {
         **_over(whole, of_suite),
@@ -123,20 +127,10 @@ def _problems(reduction: _Reduction, suite: Suite) -> Iterator[str]:
         if sweep.name in reduction.sweeps:
             places[f"sweeps.{sweep.name}"] = (reduction.sweeps[sweep.name], (sweep,))
     for where, (changes, sweeps) in places.items():
-        tables = [sweep.params for sweep in sweeps]
-        tables += [variant.params for sweep in sweeps for variant in sweep.variants]
-        known = {
-            "datasets": ("data set", {name for sweep in sweeps for name in sweep.datasets}),
-            "without": ("parameter", {name for table in tables for name in table}),
-            "axes": ("axis", {name for sweep in sweeps for name in sweep.axes}),
-        }
-        for key, (kind, there) in known.items():
+        for key, (kind, there) in _HAS.items():
             for name in getattr(changes, key):
-                if name not in there:
-                    yield (
-                        f"{where}.{key}.{name}: no sweep of '{reduction.reduces}' has this {kind} "
-                        f"({', '.join(sorted(there))})"
-                    )
+                if not any(name in there(sweep) for sweep in sweeps):
+                    yield f"{where}.{key}.{name}: {_absent(name, kind, there, sweeps, suite)}"
         for name in changes.params:
             if name in changes.without:
                 yield f"{where}.params.{name}: changes nothing, for without names it too"
@@ -145,6 +139,51 @@ def _problems(reduction: _Reduction, suite: Suite) -> Iterator[str]:
                     f"{where}.params.{name}: changes nothing, for every variant that has it says it "
                     "itself, or an axis does"
                 )
+
+
+def _set_in(sweep: Sweep) -> set[str]:
+    """The parameters that a sweep or one of its variants sets."""
+    tables = (sweep.params, *(variant.params for variant in sweep.variants))
+    return {name for table in tables for name in table}
+
+
+def _declarable_in(sweep: Sweep) -> set[str]:
+    """The parameters that a model of the sweep has."""
+    return {name for v in sweep.variants for name in MODELS.get(v.model).declarable()}
+
+
+_HAS: dict[str, tuple[str, Callable[[Sweep], Collection[str]]]] = {
+    "datasets": ("data set", lambda sweep: sweep.datasets),
+    "without": ("parameter", _set_in),
+    "axes": ("axis", lambda sweep: sweep.axes),
+    "params": ("parameter", _declarable_in),
+    "options": ("meter", lambda sweep: sweep.meters),
+}
+"""By the key of a change: what it names, and those that a sweep has."""
+
+
+def _absent(
+    name: str,
+    kind: str,
+    there: Callable[[Sweep], Collection[str]],
+    sweeps: Sequence[Sweep],
+    suite: Suite,
+) -> str:
+    """Why a change of `name` changes nothing in these sweeps, and where it would."""
+    having = [sweep.name for sweep in suite.sweeps if name in there(sweep)]
+    if having:
+        own = ", ".join(sorted(there(sweeps[0]))) or "none"
+        return (
+            f"sweep '{sweeps[0].name}' of '{suite.name}' has no {kind} '{name}' (it has {own}); "
+            f"sweeps that have it: {', '.join(having)}"
+        )
+    if kind == "meter" and name in METERS:
+        return f"no sweep of '{suite.name}' measures it, so its options change nothing"
+    known = {other for sweep in suite.sweeps for other in there(sweep)}
+    if kind == "axis" and "max_length" in known:
+        known.add("image_size")
+    near = suggest(name, known, kind=kind).removeprefix(f"unknown {kind} '{name}'")
+    return f"no sweep of '{suite.name}' has this {kind}{near}"
 
 
 def _is_gone_over(name: str, sweeps: Sequence[Sweep]) -> bool:
@@ -181,7 +220,8 @@ def _reduced(sweep: Mapping[str, Any], reduction: _Reduction, suite: Suite) -> d
     given = {n: v for n, v in _given(every).items() if n in sweep or n not in OF_SUITES}
     given = _over(given, _given(own))
     if "params" in given:
-        given["params"] = _known(sweep["name"], given["params"], suite)
+        has = next(_declarable_in(s) for s in suite.sweeps if s.name == sweep["name"])
+        given["params"] = {n: value for n, value in given["params"].items() if n in has}
     made = _over(sweep, given)
     if "max_length" in given:
         made.pop("image_size", None)
@@ -195,16 +235,6 @@ def _reduced(sweep: Mapping[str, Any], reduction: _Reduction, suite: Suite) -> d
         made["variants"] = [_without(variant, without) for variant in sweep["variants"]]
         made = _without(made, without)
     return made
-
-
-def _known(sweep: str, params: Mapping[str, Any], suite: Suite) -> dict[str, Any]:
-    """Those that a model of the sweep has; and what no model of the suite has, which is an error."""
-    has = {
-        s.name: {name for v in s.variants for name in MODELS.get(v.model).declarable()}
-        for s in suite.sweeps
-    }
-    anywhere = set().union(*has.values())
-    return {n: value for n, value in params.items() if n in has[sweep] or n not in anywhere}
 
 
 def _without(table: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -274,6 +274,12 @@ def texts(error: ValidationError) -> Iterator[str]:
             continue  # e.g. "too short" for a list whose items were refused
         where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in item["loc"])
         text = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "missing" and item["loc"][-1] == "max_length":
+            where = where.removesuffix(".max_length")
+            text = "image_size or max_length: Field required"
+            axes = item["input"].get("axes")
+            if isinstance(axes, Mapping) and {"image_size", "max_length"} & axes.keys():
+                text += ", beside the axis too"
         for ours, theirs in _TOML_WORDS.items():
             text = text.replace(ours, theirs)
         text = re.sub(r" or instance of \w+", "", text)

@@ -42,6 +42,7 @@ params = { mixer = "bilstm", replace = [1] }
 
 WRONG = [
     ("replace = [1]", 'replace = "last"', r"params\.replace: .*not 'last'"),
+    ("replace = [1]", "replace = 1", r"params\.replace: Input should be a valid list, not 1"),
     ("replace = [1]", "replace = [-1]", "replace: there is no layer -1; they are counted from 0"),
     ("replace = [1]", "replace = [1, 0]", r"layer 0 stands after 1; .*ascending order: \[0, 1\]"),
     ("replace = [1]", "replace = [1, 1]", "replace: layer 1 is named twice"),
@@ -141,7 +142,7 @@ model = "vit"
         ),
         ('[every]\ndatasets = { mnist-5k = "digits" }', "no sweep .* has this data set"),
         ('[every]\ndatasets = { digits = "r8" }', "reads images, but data set 'r8' has texts"),
-        ("[every.params]\nd_modl = 16", "unknown parameter 'd_modl'; did you mean 'd_model'"),
+        ("[every.params]\nd_modl = 16", "every.params.d_modl: .*; did you mean 'd_model'"),
         ('[every]\nwithout = ["layer_scale"]', "every.without.layer_scale: no sweep of .* has"),
         ("[sweeps.s3s]\nmax_length = 4", "sweeps: unknown sweep 's3s'; did you mean 's2s'"),
     ],
