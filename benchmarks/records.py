@@ -6,11 +6,29 @@ A record holds no host name, user name, absolute path or text of a data set.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
+
+SHARES = (
+    "accuracy", "macro_f1", "soft_accuracy", "deleted_accuracy", "validation_accuracy",
+    "validation_macro_f1", "validation_soft_accuracy",
+)  # fmt: skip
+"""Names of values that are fractions from 0 to 1."""
+
+AMOUNTS = (
+    "macs", "macs_at_k", "macs_attention", "macs_attention_core", "macs_controllers", "macs_executed",
+    "flops", "elementwise", "parameters", "parameter_bytes", "peak_memory", "latency", "seconds",
+    "train_seconds", "train_steps", "energy", "power", "emissions",
+)  # fmt: skip
+"""Names of values that are at least 0."""
+
+SLACK = 1e-9
+"""How far, relatively, rounding may put a value beyond an end of its own interval."""
 
 
 class _Strict(BaseModel):
@@ -124,3 +142,39 @@ class Record(_Strict):
             if value.name == name and context.items() <= value.context.items():
                 return value
         return None
+
+
+def wrong_numbers(values: Iterable[Value]) -> Iterator[str]:
+    """Numbers that nothing measured can have, each as "NAME is NUMBER, and what would be right".
+
+    A range goes by a value's name, so what a meter from outside calls otherwise may be any number.
+    """
+    for value in values:
+        context = ", ".join(f"{key}={item}" for key, item in value.context.items())
+        name = f"{value.name} ({context})" if context else value.name
+        numbers = {"": value.value, "low of ": value.low, "high of ": value.high}
+        found = {f"{end}{name}": x for end, x in numbers.items() if x is not None}
+        bad = {what: x for what, x in found.items() if not math.isfinite(x)}
+        for what, x in bad.items():
+            yield f"{what} is {x}, not a number"
+        if not bad:
+            yield from _out_of_range(value, name, found)
+        if value.n is not None and value.n < 0:
+            yield f"n of {name} is {value.n}, and must be at least 0"
+
+
+def _out_of_range(value: Value, name: str, found: dict[str, float]) -> Iterator[str]:
+    if value.name in SHARES and value.unit != "fraction":
+        yield f"{name} has the unit '{value.unit}', and must have 'fraction'"
+    for what, x in found.items():
+        # at none and at all right, an interval's ends miss 0 and 1 by a rounding error
+        if value.name in SHARES and not -SLACK <= x <= 1 + SLACK:
+            yield f"{what} is {x}, and must be from 0 to 1"
+        elif value.name in AMOUNTS and x < 0:
+            yield f"{what} is {x}, and must be at least 0"
+    low = -math.inf if value.low is None else value.low - SLACK * abs(value.low)
+    high = math.inf if value.high is None else value.high + SLACK * abs(value.high)
+    if not low <= value.value <= high:
+        yield (
+            f"{name} is {value.value}, and must lie in its own interval [{value.low}, {value.high}]"
+        )

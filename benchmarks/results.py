@@ -40,6 +40,7 @@ class ResultSet:
         found: the records that are there, failed ones too, in the suite's order.
         missing: what was not measured yet, or only under a key that no longer fits.
         stale: how many records of the suite's points were left out because of such a key.
+        damaged: how many were left out because they cannot be used; a warning named each.
     """
 
     expansion: Expansion
@@ -47,6 +48,7 @@ class ResultSet:
     found: tuple[Found, ...]
     missing: tuple[Measurable, ...]
     stale: int = 0
+    damaged: int = 0
 
     @property
     def suite(self) -> Suite:
@@ -115,16 +117,27 @@ def join(expansion: Expansion, store: RecordStore, *, any_key: bool = False) -> 
     found: list[Found] = []
     missing: list[Measurable] = []
     stale: set[Path] = set()
+    damaged: set[Path] = set()
     for wanted in wanted_records(expansion):
         present = set(_files(store, wanted))
-        record = _newest(store, wanted, present) if any_key else wanted.existing(store)
+        if any_key:
+            read = {path: store.read_or_warn(path) for path in present}
+            record = _newest(wanted, read.values())
+            refused = {path for path, content in read.items() if content is None}
+        else:
+            record = wanted.existing(store)
+            # the files of other keys are not read: whatever is in them, they are outdated
+            refused = set() if record else present & {store.path(*wanted.address)}
         if record is None:
             missing.append(wanted)
         else:
             found.append(Found(wanted, record))
             present.discard(store.path_for(record))
-        stale |= present
-    return ResultSet(expansion, store, tuple(found), tuple(missing), len(stale))
+        damaged |= refused
+        stale |= present - refused
+    return ResultSet(
+        expansion, store, tuple(found), tuple(missing), stale=len(stale), damaged=len(damaged)
+    )
 
 
 def reference_store(suite_name: str) -> RecordStore:
@@ -230,8 +243,7 @@ def _files(store: RecordStore, wanted: Measurable) -> list[Path]:
     return list(path.parent.glob(f"{stem}{'[0-9a-f]' * KEY_IN_NAME}.json"))
 
 
-def _newest(store: RecordStore, wanted: Measurable, files: Iterable[Path]) -> Record | None:
-    read = (store.read_or_warn(path) for path in files)
+def _newest(wanted: Measurable, read: Iterable[Record | None]) -> Record | None:
     other = wanted.baseline.point_id if wanted.baseline else None
     identity = (wanted.point.point_id, wanted.meter.name, other)
     fitting = [r for r in read if r is not None and _identity(r) == identity]

@@ -13,9 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.errors import StorageError
+from benchmarks.errors import MeterError, StorageError
+from benchmarks.planning.expand import expand
+from benchmarks.planning.plan import wanted_records
 from benchmarks.planning.points import Point
+from benchmarks.planning.suite import parse_suite
 from benchmarks.records import Environment, Key, Record, Value
+from benchmarks.results import join
 from benchmarks.running.files import write_atomically
 from benchmarks.running.store import DamagedRecordWarning, RecordStore, read_record
 
@@ -114,6 +118,127 @@ def test_a_record_of_another_shape_says_which_field(
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(StorageError, match=said):
         read_record(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"value": math.nan}, "accuracy is nan, not a number"),
+        ({"low": -math.inf, "high": 1.0}, "low of accuracy is -inf, not a number"),
+        ({"high": math.inf}, "high of accuracy is inf, not a number"),
+        (
+            {"low": 0.6, "high": 0.7},
+            r"accuracy is 0.5, and must lie in its own interval \[0.6, 0.7\]",
+        ),
+        ({"low": 0.5 + 1e-8}, "own interval"),
+        ({"high": 0.4}, "own interval"),
+        ({"n": -1}, "n of accuracy is -1, and must be at least 0"),
+        ({"value": 1.2}, "accuracy is 1.2, and must be from 0 to 1"),
+        ({"high": 1.2}, "high of accuracy is 1.2, and must be from 0 to 1"),
+        ({"unit": "%"}, "accuracy has the unit '%', and must have 'fraction'"),
+        ({"name": "macro_f1", "value": -0.1}, "macro_f1 is -0.1"),
+        (
+            {"name": "macs", "unit": "MACs", "value": -1, "context": {"stat": "p95"}},
+            r"macs \(stat=p95\) is -1.0, and must be at least 0",
+        ),
+        ({"name": "parameters", "unit": "count", "value": -1}, "parameters is -1.0"),
+        ({"name": "peak_memory", "unit": "bytes", "value": -1}, "peak_memory is -1.0"),
+        ({"name": "latency", "unit": "s", "value": -1}, "latency is -1.0"),
+    ],
+)
+def test_a_number_that_nothing_measures_is_not_believed(
+    tmp_path: Path, value: dict[str, Any], said: str
+) -> None:
+    store = RecordStore(tmp_path)
+    path = store.write(record())
+    edited = json.loads(path.read_text())
+    edited["values"][0] |= value
+    path.write_text(json.dumps(edited))
+    with pytest.raises(StorageError, match=rf"{path.name}: .*{said}.*counts as missing"):
+        read_record(path)
+    with pytest.warns(DamagedRecordWarning):
+        assert not store.exists(record().point_id, "accuracy", "a" * 64)
+    written = Value.model_validate(edited["values"][0])
+    with pytest.raises(MeterError, match=said):
+        store.write(record(values=[written]))
+
+
+def test_a_series_with_infinity_in_it_is_not_believed(tmp_path: Path) -> None:
+    path = RecordStore(tmp_path).write(record(series={"loss": [1.5]}))
+    path.write_text(path.read_text().replace("1.5", "1e999"))
+    with pytest.raises(StorageError, match=r"series.loss\[0\] is inf, not a number"):
+        read_record(path)
+
+
+@pytest.mark.parametrize("interval", [(0.5, 0.5), (0.5 + 1e-12, 0.9), (0.1, 0.5 - 1e-12)])
+def test_rounding_puts_no_value_outside_its_interval(
+    tmp_path: Path, interval: tuple[float, float]
+) -> None:
+    low, high = interval
+    values = [
+        Value(name="accuracy", value=0.5, low=low, high=high, unit="fraction"),
+        Value(name="accuracy_drop", value=-0.5, low=-high, high=-low, unit="fraction"),
+    ]
+    assert read_record(RecordStore(tmp_path).write(record(values=values))).values == values
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b"1" * 5000, b"[]", b"null"])
+def test_a_file_that_is_no_record_counts_as_missing(tmp_path: Path, content: bytes) -> None:
+    path = RecordStore(tmp_path).write(record())
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=rf"{path.name}.* counts as missing"):
+        read_record(path)
+
+
+@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_record_without_its_arrays_counts_as_missing(
+    tmp_path: Path, *, flat: bool, gone: bool
+) -> None:
+    store = RecordStore(tmp_path, flat=flat)
+    beside = store.write(record(), pd.DataFrame({"row_id": [1]})).with_suffix(".parquet")
+    if gone:
+        beside.unlink()
+    else:
+        beside.write_bytes(b"x")
+    said = f"{beside.name} is {'missing' if gone else 'not the file'}.* counts as missing"
+    with pytest.warns(DamagedRecordWarning, match=said):
+        assert not store.exists(record().point_id, "accuracy", "a" * 64)
+    with pytest.warns(DamagedRecordWarning, match=said):
+        assert store.all() == []
+    store.write(record(), pd.DataFrame({"row_id": [1]}))
+    assert store.exists(record().point_id, "accuracy", "a" * 64)
+
+
+def test_what_cannot_be_used_is_not_counted_as_outdated(tmp_path: Path) -> None:
+    suite = {
+        "schema": 1,
+        "title": "One point",
+        "sweep": [
+            {
+                "name": "only", "datasets": ["random-tokens"], "max_length": 64,
+                "meters": ["flops"], "trained": False,
+                "variants": [{"label": "dense", "model": "dense"}],
+            }
+        ],
+    }  # fmt: skip
+    expansion = expand(parse_suite(suite, tmp_path / "one.toml"))
+    (wanted,) = wanted_records(expansion)
+    point = wanted.point
+    names = {"meter": "flops", "point_id": point.point_id, "group_id": point.group_id}
+    made = record(**names, point=point.declared(), seed=point.seed, values=[], key=wanted.key)
+    old = made.model_copy(update={"key": wanted.key.model_copy(update={"cache_key": "a" * 64})})
+    for any_key, flat in ((False, False), (True, True)):
+        store = RecordStore(tmp_path / str(flat), flat=flat)
+        store.write(old)
+        path = store.write(made)
+        results = join(expansion, store, any_key=any_key)
+        assert (len(results.found), results.stale, results.damaged) == (1, 1, 0)
+        path.write_text("{")
+        with pytest.warns(DamagedRecordWarning, match=path.name):
+            results = join(expansion, store, any_key=any_key)
+        left = 0 if any_key else 1  # without a key to fit, the older one is found instead
+        assert (len(results.missing), results.stale, results.damaged) == (left, left, 1)
 
 
 def test_altered_arrays_are_refused(tmp_path: Path) -> None:

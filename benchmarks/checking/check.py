@@ -48,7 +48,10 @@ class CheckResult:
         return [change for change in self.changes if change.red]
 
     def exit_code(self, *, strict: bool = False) -> int:
-        """0 nothing is worse; 1 a regression or failed point; 3 undecided (strict); 4 unmeasured.
+        """0 nothing is worse; 1 a regression or failed point; 3 an open claim (strict); 4 unmeasured.
+
+        A claim is open where any of its cells is undecided or unmeasured (a refuted cell beside it
+        or not): with `strict`, nothing measured is never a pass.
 
         A suite that no claim names is judged by its comparison with the reference, if it has one;
         without any record nothing was checked, which is never a pass (4).
@@ -58,7 +61,7 @@ class CheckResult:
         outcomes = [claim.outcome for claim in self.claims]
         if not self.n_records or (outcomes and set(outcomes) == {"unmeasured"}):
             return UNMEASURED
-        if strict and any(_undecided(claim) for claim in self.claims):
+        if strict and any(_open(claim) for claim in self.claims):
             return UNDECIDED
         return OK
 
@@ -92,9 +95,9 @@ def check_suite(suite: str | Suite, *, runs: Path | None = None) -> CheckResult:
     )
 
 
-def _undecided(result: ClaimResult) -> bool:
-    """Whether any cell that was measured is undecided (a refuted cell beside it or not)."""
-    return result.outcome == "undecided" or any(v.outcome == "undecided" for v in result.verdicts)
+def _open(result: ClaimResult) -> bool:
+    outcomes = {result.outcome, *(verdict.outcome for verdict in result.verdicts)}
+    return not outcomes.isdisjoint({"undecided", "unmeasured"})
 
 
 def _verdict_changes(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -18,8 +19,17 @@ from pydantic import (
 from benchmarks.errors import InvalidFileError, suggest
 from benchmarks.meters.specs import BATCH_SIZES
 from benchmarks.paths import resource_dir
-from benchmarks.planning.suite import Suite, Sweep
+from benchmarks.planning.suite import suite_names
 from benchmarks.toml_files import read_toml, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from benchmarks.planning.expand import Expansion, PlannedPoint
+    from benchmarks.planning.points import Point
+    from benchmarks.planning.suite import Suite, Sweep
+
+    _Pair = tuple[PlannedPoint, Point]
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Names = Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -41,6 +51,9 @@ MEASURED_BY: dict[Quantity, str] = {
     "speedup": "latency",
 }
 """The meter that each quantity is read from."""
+
+STATED = 0.95
+"""Confidence of the interval that a latency record states; its blocks are not kept for another."""
 
 
 class _Strict(BaseModel):
@@ -107,6 +120,23 @@ class Claim(_Strict):
         if (self.batch_size is not None) != (self.quantity == "speedup"):
             need = "needs" if self.quantity == "speedup" else "takes no"
             raise ValueError(f"batch_size: {self.quantity} {need} batch_size")
+        if self.quantity == "speedup" and self.confidence != STATED:
+            raise ValueError(
+                f"confidence: a record states the interval of speedup at {STATED} alone, not "
+                f"{self.confidence}"
+            )
+        value = self.threshold.value
+        if self.quantity == "accuracy_difference" and not -1 <= value <= 1:
+            raise ValueError(
+                "threshold.value: an accuracy_difference is a fraction from -1 to 1 (0.01 is one "
+                f"point), not {value}"
+            )
+        if self.quantity != "accuracy_difference" and value <= 0:
+            raise ValueError(f"threshold.value: a ratio is above 0, not {value}")
+        for key, names in (("candidates", self.candidates), ("datasets", self.datasets)):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{key}: '{name}' is named twice; once is enough")
         if self.baseline in self.candidates:
             raise ValueError(f"candidates: '{self.baseline}' is the baseline itself")
         return self
@@ -116,14 +146,20 @@ class Claim(_Strict):
         """The file."""
         return self._path
 
-    def check_names(self, suite: Suite) -> Sweep:
-        """The sweep that decides this claim.
+    def check_suite_name(self) -> None:
+        """Raises InvalidFileError unless the repository has the suite; a path is no name."""
+        known = suite_names()
+        if self.suite not in known:
+            self._refuse("suite", suggest(self.suite, known, kind="suite"))
+
+    def check_names(self, expansion: Expansion) -> Sweep:
+        """The sweep that decides this claim, of its expanded suite.
 
         Raises:
             InvalidFileError: the suite has no such sweep, label or data set; or it never measures
-                the quantity, or not at this batch size.
+                the quantity of both sides, not against this baseline, or not at this batch size.
         """
-        sweeps = {sweep.name: sweep for sweep in suite.sweeps}
+        sweeps = {sweep.name: sweep for sweep in expansion.suite.sweeps}
         if self.sweep not in sweeps:
             self._refuse("sweep", suggest(self.sweep, sweeps, kind="sweep"))
         sweep = sweeps[self.sweep]
@@ -135,26 +171,78 @@ class Claim(_Strict):
         for name in self.datasets:
             if name not in sweep.datasets:
                 self._refuse("datasets", suggest(name, sweep.datasets, kind="data set"))
-        self._check_measured(suite)
+        self._check_measured(expansion)
         return sweep
 
-    def _check_measured(self, suite: Suite) -> None:
-        """In any sweep, for a point of two sweeps has the records of both."""
+    def _check_measured(self, expansion: Expansion) -> None:
+        """For points, not for the sweep: one that stands in two sweeps has the records of both."""
         meter = MEASURED_BY[self.quantity]
-        measuring = [sweep.name for sweep in suite.sweeps if meter in sweep.meters]
-        if not measuring:
+        if not any(meter in sweep.meters for sweep in expansion.suite.sweeps):
             self._refuse(
                 "quantity",
                 f"{self.quantity} is what the meter '{meter}' measures, and no sweep of "
                 f"'{self.suite}' has it",
             )
-        options = (suite.options_for(name, meter) for name in measuring)
-        sizes = sorted({size for o in options for size in o.get("batch_sizes", BATCH_SIZES)})
-        if self.batch_size is not None and self.batch_size not in sizes:
+        meters = {planned.point.point_id: planned.meters for planned in expansion.points}
+        found = self._pairs(expansion)
+        if not found:
+            self._refuse(
+                "candidates", f"sweep '{self.sweep}' skips or excludes every pair of this claim"
+            )
+        timed = self.quantity == "speedup"  # a pair's record is the candidate's
+        for (candidate, dataset), pairs in found.items():
+            measured = [
+                (ours, theirs)
+                for ours, theirs in pairs
+                if meter in ours.meters and (timed or meter in meters[theirs.point_id])
+            ]
+            if not measured:
+                both = "" if timed else f" and '{self.baseline}'"
+                self._refuse(
+                    "quantity",
+                    f"{self.quantity} is what the meter '{meter}' measures, and no sweep with it "
+                    f"has the points of '{candidate}'{both} on {dataset}",
+                )
+            if timed:
+                self._check_timed(expansion.suite, f"'{candidate}' on {dataset}", measured)
+
+    def _pairs(self, expansion: Expansion) -> dict[tuple[str, str], list[_Pair]]:
+        """By (candidate, data set); what the suite skips or excludes on purpose is left out."""
+        from benchmarks.checking.places import baseline_of, cells
+
+        found: dict[tuple[str, str], list[_Pair]] = defaultdict(list)
+        for cell in cells(self, expansion):
+            for planned in cell.points:
+                baseline = baseline_of(self, expansion, cell, planned)
+                if baseline is not None:
+                    found[cell.candidate, cell.dataset].append((planned, baseline))
+        return found
+
+    def _check_timed(self, suite: Suite, what: str, pairs: Sequence[_Pair]) -> None:
+        """Pairs are timed against one baseline alone, at the sizes of the sweep that asks first."""
+        fitting = [
+            ours
+            for ours, theirs in pairs
+            if ours.baseline is not None and ours.baseline.point_id == theirs.point_id
+        ]
+        if not fitting:
+            others = sorted({ours.baseline.label for ours, _ in pairs if ours.baseline})
+            if not others:
+                self._refuse("candidates", f"{what} is the same point as '{self.baseline}'")
+            against = " and ".join(f"'{label}'" for label in others)
+            self._refuse(
+                "baseline", f"{what} is timed against {against} alone, not '{self.baseline}'"
+            )
+        sizes: set[int] = set()
+        timing = {sweep.name for sweep in suite.sweeps if "latency" in sweep.meters}
+        for planned in fitting:
+            asking = next(use.sweep for use in planned.uses if use.sweep in timing)
+            sizes.update(suite.options_for(asking, "latency").get("batch_sizes", BATCH_SIZES))
+        if self.batch_size not in sizes:
             self._refuse(
                 "batch_size",
-                f"'{self.suite}' times no batch of {self.batch_size}; it has "
-                f"{', '.join(map(str, sizes))}",
+                f"'{self.suite}' times no batch of {self.batch_size} for {what}; it has "
+                f"{', '.join(map(str, sorted(sizes)))}",
             )
 
     def _refuse(self, key: str, text: str) -> None:
@@ -193,11 +281,13 @@ def load_claims(suite: str | None = None, folder: Path | None = None) -> list[Cl
     """Every claim, or those that one suite decides, in the order of their file names.
 
     Raises:
-        InvalidFileError: one of the files is wrong.
+        InvalidFileError: one of the files is wrong, or names a suite that the repository has not.
     """
     claims = [
         load_claim(path) for path in sorted((folder or resource_dir("claims")).glob("*.toml"))
     ]
+    for claim in claims:
+        claim.check_suite_name()
     return [claim for claim in claims if suite is None or claim.suite == suite]
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.catalog import MODELS
 from benchmarks.checking.attention import attention_need
 from benchmarks.checking.claim_files import load_claims
+from benchmarks.checking.places import Cell, baseline_of, cells
 from benchmarks.checking.verdicts import ClaimResult, Verdict, judge
 from benchmarks.errors import StorageError
 from benchmarks.statistics.intervals import (
@@ -20,28 +20,13 @@ from benchmarks.statistics.intervals import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from benchmarks.checking.claim_files import Claim
-    from benchmarks.planning.expand import PlannedPoint, Use
-    from benchmarks.planning.points import Point
     from benchmarks.records import Record, Value
     from benchmarks.results import ResultSet
 
 RESAMPLES = 10_000
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """One data set and candidate (in one setting of the axes), and its points by seed."""
-
-    dataset: str
-    candidate: str
-    setting: Mapping[str, Any]
-    points: tuple[PlannedPoint, ...]
-
-    def verdict(self, **found: Any) -> Verdict:
-        return Verdict(self.dataset, self.candidate, self.setting, **found)
 
 
 def evaluate(results: ResultSet, *, evidence: bool = True) -> list[ClaimResult]:
@@ -63,43 +48,18 @@ def evaluate_claim(claim: Claim, results: ResultSet, *, evidence: bool = True) -
         evidence: also make the intervals that do not decide (they read per-example arrays).
 
     Raises:
-        InvalidFileError: the claim names a sweep, label or data set that the suite has not.
+        InvalidFileError: as `Claim.check_names`.
     """
-    claim.check_names(results.suite)
+    claim.check_names(results.expansion)
     judges = {
         "accuracy_difference": _accuracy,
         "macs_ratio": _macs,
         "parameters_ratio": _parameters,
         "speedup": _speedup,
     }
-    verdicts = [judges[claim.quantity](claim, results, c, evidence) for c in _cells(claim, results)]
+    judged = judges[claim.quantity]
+    verdicts = [judged(claim, results, c, evidence) for c in cells(claim, results.expansion)]
     return ClaimResult(claim, tuple(verdicts))
-
-
-def _cells(claim: Claim, results: ResultSet) -> Iterator[_Cell]:
-    for dataset in claim.datasets:
-        for candidate in claim.candidates:
-            groups: dict[str, list[PlannedPoint]] = defaultdict(list)
-            settings: dict[str, dict[str, Any]] = {}
-            for planned, use in _places(results, claim.sweep, dataset):
-                if use.label == candidate:
-                    groups[planned.point.group_id].append(planned)
-                    settings[planned.point.group_id] = _setting(use)
-            for group, members in groups.items():
-                yield _Cell(dataset, candidate, settings[group], tuple(members))
-            if not groups:
-                yield _Cell(dataset, candidate, {}, ())
-
-
-def _places(results: ResultSet, sweep: str, dataset: str) -> Iterator[tuple[PlannedPoint, Use]]:
-    """Every place of a sweep's points on one data set; equal points are planned once."""
-    for planned in results.expansion.points:
-        if planned.point.dataset == dataset:
-            yield from ((planned, use) for use in planned.uses if use.sweep == sweep)
-
-
-def _setting(use: Use) -> dict[str, Any]:
-    return {name: value for name, value in use.axes.items() if name != "seed"}
 
 
 @dataclass(frozen=True)
@@ -113,11 +73,11 @@ class _Pair:
 
 
 def _pairs(
-    claim: Claim, results: ResultSet, cell: _Cell, meter: str, name: str, **context: str
+    claim: Claim, results: ResultSet, cell: Cell, meter: str, name: str, **context: str
 ) -> list[_Pair]:
     pairs = []
     for planned in cell.points:
-        baseline = _baseline(claim, results, cell, planned)
+        baseline = baseline_of(claim, results.expansion, cell, planned)
         ours = results.record(planned.point.point_id, meter)
         theirs = results.record(baseline.point_id, meter) if baseline else None
         if ours is None or theirs is None:
@@ -128,19 +88,7 @@ def _pairs(
     return pairs
 
 
-def _baseline(claim: Claim, results: ResultSet, cell: _Cell, planned: PlannedPoint) -> Point | None:
-    """The claim's baseline at the same data set, seed and setting.
-
-    A model may lack an axis of the sweep; it then stands for every value of that axis.
-    """
-    for other, use in _places(results, claim.sweep, cell.dataset):
-        shared = all(cell.setting.get(k, v) == v for k, v in _setting(use).items())
-        if use.label == claim.baseline and other.point.seed == planned.point.seed and shared:
-            return other.point
-    return None
-
-
-def _accuracy(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+def _accuracy(claim: Claim, results: ResultSet, cell: Cell, evidence: bool) -> Verdict:
     pairs = _pairs(claim, results, cell, "accuracy", "accuracy")
     if not pairs:
         return _unmeasured(results, cell, f"accuracy of {cell.candidate} and {claim.baseline}")
@@ -159,7 +107,7 @@ def _accuracy(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> 
     )
 
 
-def _need_of_attention(claim: Claim, results: ResultSet, cell: _Cell) -> list[str]:
+def _need_of_attention(claim: Claim, results: ResultSet, cell: Cell) -> list[str]:
     """What is known of it; of students the report says which layers' attention is needed."""
     if MODELS.get(cell.points[0].point.model).source == "teacher":
         return []
@@ -197,7 +145,7 @@ def _over_examples(claim: Claim, results: ResultSet, pairs: Sequence[_Pair]) -> 
     return found
 
 
-def _macs(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+def _macs(claim: Claim, results: ResultSet, cell: Cell, evidence: bool) -> Verdict:
     pairs = _pairs(claim, results, cell, "flops", "macs", stat="mean")
     if not pairs:
         return _unmeasured(results, cell, f"MACs of {cell.candidate} and {claim.baseline}")
@@ -221,7 +169,7 @@ def _macs(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verd
     )
 
 
-def _parameters(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+def _parameters(claim: Claim, results: ResultSet, cell: Cell, evidence: bool) -> Verdict:
     """Counted, the same for every seed: an interval of no width decides."""
     del evidence
     pairs = _pairs(claim, results, cell, "memory", "parameters")
@@ -240,11 +188,11 @@ def _parameters(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -
     )
 
 
-def _speedup(claim: Claim, results: ResultSet, cell: _Cell, evidence: bool) -> Verdict:
+def _speedup(claim: Claim, results: ResultSet, cell: Cell, evidence: bool) -> Verdict:
     del evidence
     size = claim.batch_size or 1
     for planned in cell.points:
-        baseline = _baseline(claim, results, cell, planned)
+        baseline = baseline_of(claim, results.expansion, cell, planned)
         if baseline is None:
             continue
         record = results.record(planned.point.point_id, "latency", baseline.point_id)
@@ -284,7 +232,7 @@ def _stated(value: Value, claim: Claim) -> Interval | None:
 def _decided(
     claim: Claim,
     results: ResultSet,
-    cell: _Cell,
+    cell: Cell,
     estimate: float,
     interval: Interval | None,
     *,
@@ -317,7 +265,7 @@ def _decided(
     )
 
 
-def _unmeasured(results: ResultSet, cell: _Cell, what: str) -> Verdict:
+def _unmeasured(results: ResultSet, cell: Cell, what: str) -> Verdict:
     if not cell.points:
         return cell.verdict(outcome="unmeasured", reason="the suite skips or excludes every point")
     ids = {planned.point.point_id for planned in cell.points}

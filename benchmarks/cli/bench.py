@@ -29,7 +29,7 @@ def bench(
         bool, typer.Option("--report/--no-report", help="Render the report.")
     ] = True,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 3 if a claim is undecided.")
+        bool, typer.Option("--strict", help="Exit code 3 if a claim is undecided or unmeasured.")
     ] = False,
     data: DataOption = None,
 ) -> None:

@@ -25,7 +25,7 @@ _COLOURS = {"holds": "green", "refuted": "magenta", "undecided": "yellow", "unme
 def check(
     suite: Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")],
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 3 when a claim is undecided.")
+        bool, typer.Option("--strict", help="Exit with 3 when a claim is undecided or unmeasured.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     data: DataOption = None,
@@ -33,8 +33,8 @@ def check(
     """Check a suite's records against its claims and the accepted reference; measures nothing.
 
     Exit codes: 0 nothing is worse than the reference, whatever the verdicts; 1 a regression or a
-    failed point; 2 wrong usage or an invalid file; 3 (only with --strict) a claim is undecided; 4
-    no claim could be measured.
+    failed point; 2 wrong usage or an invalid file; 3 (only with --strict) a claim is undecided or
+    unmeasured, on any data set or for any candidate; 4 no claim could be measured.
     """
     from benchmarks.checking.check import as_document, check_suite
 
@@ -121,7 +121,7 @@ def _print_whole(table: Table, console: Console) -> None:
 _SUMMARY = {
     0: "nothing is worse than the reference",
     1: "[red]regression or failed point[/] (exit code 1)",
-    3: "a claim is undecided (exit code 3, because of --strict)",
+    3: "a claim is undecided or unmeasured (exit code 3, because of --strict)",
     4: "nothing could be checked (exit code 4): run the suite first",
 }
 

@@ -42,9 +42,13 @@ def use_data(path: Path | None) -> None:
         InvalidFileError: its manifest is wrong.
     """
     from benchmarks.data.mirror import VARIABLE, manifest_in_use, mirror_root, read_manifest
+    from benchmarks.errors import DataError
 
     if path is not None:
-        os.environ[VARIABLE] = str(path.expanduser().absolute())
+        chosen = path.expanduser().absolute()
+        if not chosen.exists():
+            raise DataError(f"--data: there is no folder or manifest {chosen}")
+        os.environ[VARIABLE] = str(chosen)
     manifest = manifest_in_use()
     if manifest is not None:
         mirror_root(read_manifest(manifest), manifest)

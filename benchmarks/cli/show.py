@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from benchmarks.records import Record, Value
+    from benchmarks.running.store import RecordStore
 
 
 SHOWN = 5
@@ -20,23 +23,27 @@ def show(
 ) -> None:
     """Show one point with all its records."""
     from benchmarks.errors import UsageError
-    from benchmarks.paths import runs_dir
-    from benchmarks.running.store import RecordStore
 
-    root = runs_dir() / "records"
-    ids = sorted(path.parent.name for path in root.glob("*/*.json")) if point else []
-    ids = [name for name in dict.fromkeys(ids) if name.startswith(point)]
+    stores = _stores()
+    places = {store.root: _ids(store) for store in stores} if point else {}
+    ids = sorted({name for found in places.values() for name in found if name.startswith(point)})
     if not ids:
         raise UsageError(
-            f"no point with a record under {root} begins with '{point}'; `frugalbench plan SUITE` "
-            "lists the ids and what is done"
+            f"no point with a record under {stores[0].root}, or in the accepted references, begins "
+            f"with '{point}'; `frugalbench plan SUITE` lists the ids and what is done"
         )
     if len(ids) > 1:
         more = f", and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
         raise UsageError(
             f"{len(ids)} points begin with '{point}': {', '.join(ids[:SHOWN])}{more}; give more letters"
         )
-    records = RecordStore(root).all_of(ids[0])
+    found: list[tuple[RecordStore, Record]] = []
+    records: list[Record] = []
+    for store in stores:
+        for record in store.all_of(ids[0]) if ids[0] in places[store.root] else ():
+            if record not in records:  # what was accepted is here and in the reference
+                found.append((store, record))
+                records.append(record)
     if not records:
         raise UsageError(f"every record of {ids[0]} is damaged; run its suite again")
     if as_json:
@@ -46,17 +53,62 @@ def show(
     typer.echo(f"{first.point_id}  {first.label} on {first.point['dataset']}, seed {first.seed}")
     for name, value in _flat(first.point):
         typer.echo(f"  {name} = {value}")
-    for record in records:
-        _print_record(record)
-    typer.echo(f"repeat: frugalbench run SUITE --only {first.point_id}")
+    for store, record in found:
+        _print_record(record, store)
+    typer.echo(f"repeat: frugalbench run {_suite_of(first.point_id)} --only {first.point_id}")
 
 
-def _print_record(record: Record) -> None:
+def _stores() -> list[RecordStore]:
+    """The working state, then every accepted reference."""
+    from benchmarks.paths import resource_dir, runs_dir
+    from benchmarks.results import reference_store
+    from benchmarks.running.store import RecordStore
+
+    accepted = sorted(path.parent.name for path in resource_dir("reference").glob("*/records"))
+    return [RecordStore(runs_dir() / "records"), *map(reference_store, accepted)]
+
+
+def _ids(store: RecordStore) -> set[str]:
+    if store.flat:
+        return {path.name.partition("-")[0] for path in store.root.glob("*.json")}
+    return {path.parent.name for path in store.root.glob("*/*.json")}
+
+
+def _suite_of(point_id: str) -> str:
+    """The first suite beside the harness that holds the point; SUITE where it is of another file."""
+    from benchmarks.errors import FrugalbenchError
+    from benchmarks.planning.expand import expand
+    from benchmarks.planning.suite import load_suite, suite_names
+
+    for name in suite_names():
+        try:
+            planned = expand(load_suite(name)).points
+        except FrugalbenchError:
+            continue  # a suite that is being written is no reason to show nothing
+        if any(other.point.point_id == point_id for other in planned):
+            return name
+    return "SUITE"
+
+
+def _shown(path: Path) -> str:
+    """A record's path from the folder of working state, or from the checkout."""
+    from benchmarks.paths import runs_dir
+    from benchmarks.toml_files import shown
+
+    return str(path.relative_to(runs_dir())) if path.is_relative_to(runs_dir()) else shown(path)
+
+
+def _print_record(record: Record, store: RecordStore) -> None:
     against = f" against {record.baseline_label}" if record.baseline_label else ""
     typer.echo(
         f"\n{record.meter}{against}: {record.status}, {record.created}, key "
         f"{record.key.cache_key[:12]}"
     )
+    typer.echo(f"  in {_shown(store.path_for(record))}")
+    if record.data is not None:
+        data = record.data
+        note = f" ({data.note})" if data.note else ""
+        typer.echo(f"  on {data.name}, {data.n} inputs of the {data.split} split{note}")
     if record.failure is not None:
         typer.echo(f"  {record.failure.type}: {record.failure.message}")
         typer.echo("  " + record.failure.traceback.replace("\n", "\n  ").rstrip())

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.errors import FrugalbenchError, InvalidFileError, UsageError
+from benchmarks.errors import FrugalbenchError
 
 
 def validate(
@@ -45,7 +45,6 @@ def _checks() -> Iterator[Callable[[], object]]:
     from benchmarks.paths import resource_dir
     from benchmarks.planning.expand import expand
     from benchmarks.planning.suite import load_suite, suite_names
-    from benchmarks.toml_files import shown
 
     def card(name: str) -> None:
         found = find_card(name)
@@ -60,11 +59,8 @@ def _checks() -> Iterator[Callable[[], object]]:
 
     def claim(path: Path) -> None:
         loaded = load_claim(path)
-        try:
-            decides = load_suite(loaded.suite)
-        except UsageError as error:
-            raise InvalidFileError(f"{shown(path)}: suite: {error}") from error
-        loaded.check_names(decides)
+        loaded.check_suite_name()
+        loaded.check_names(expand(load_suite(loaded.suite)))
 
     yield from (partial(MODELS.get, name) for name in MODELS.names())
     yield from (partial(card, name) for name in DATASETS.names())

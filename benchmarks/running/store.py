@@ -1,6 +1,7 @@
 """Records on disk: one JSON file each, its per-example arrays in a Parquet file beside it.
 
-A damaged file counts as missing, with a warning that names it, so that running again mends it.
+A damaged or edited file counts as missing, with a warning that names it, so that running again
+mends it; and so does a record whose arrays are gone or altered.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import ValidationError
 from benchmarks.canonical import digest
 from benchmarks.errors import FrugalbenchWarning, MeterError, StorageError
 from benchmarks.planning.points import ID_LENGTH
-from benchmarks.records import SCHEMA_VERSION, Record
+from benchmarks.records import SCHEMA_VERSION, Record, wrong_numbers
 from benchmarks.running.files import sha256_of, write_atomically
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ class RecordStore:
 
         Raises:
             StorageError: the disk is full or read-only.
-            MeterError: the record holds something that JSON cannot, such as NaN; nothing is written.
+            MeterError: the record holds what none can, such as NaN or a negative time; nothing is
+                written.
         """
-        _require_plain(record)
+        for problem in _wrong_values(record):
+            raise MeterError(f"meter '{record.meter}': {problem}")
         path = self.path_for(record)
         if arrays is not None:
             beside = path.with_suffix(".parquet")
@@ -111,20 +114,15 @@ class RecordStore:
         """The per-example arrays of a record, or None where it has none.
 
         Raises:
-            StorageError: the file is missing or is not the one that the record was written with.
+            StorageError: since the record was read, the file went missing or was altered.
         """
         import pandas as pd
 
         if record.arrays is None:
             return None
-        path = self.path_for(record).parent / record.arrays
-        if not path.is_file() or sha256_of(path) != record.arrays_sha256:
-            state = "missing" if not path.is_file() else "not the file the record was written with"
-            raise StorageError(
-                f"{path} is {state}. Delete {self.path_for(record).name} beside it and run the "
-                "suite again."
-            )
-        return pd.read_parquet(path)
+        path = self.path_for(record)
+        _require_arrays(path, record)
+        return pd.read_parquet(path.parent / record.arrays)
 
     def read_or_warn(self, path: Path) -> Record | None:
         """The record in `path`; None, with a warning that names it, where it is damaged."""
@@ -135,15 +133,31 @@ class RecordStore:
             return None
 
 
-def _require_plain(record: Record) -> None:
-    """Raises MeterError if the record holds NaN, infinity, or what is no plain value."""
-    found = [(v.name, x) for v in record.values for x in (v.value, v.low, v.high)]
-    found += [*_leaves(record.series, "series"), *_leaves(record.info, "info")]
-    for where, value in found:
+def _wrong_values(record: Record) -> Iterator[str]:
+    """NaN, infinity, what is no plain value, and numbers that nothing measured can have."""
+    yield from wrong_numbers(record.values)
+    for where, value in (*_leaves(record.series, "series"), *_leaves(record.info, "info")):
         if isinstance(value, float) and not math.isfinite(value):
-            raise MeterError(f"meter '{record.meter}': {where} is {value}, not a number")
+            yield f"{where} is {value}, not a number"
         if not isinstance(value, (str, int, float, type(None))):
-            raise MeterError(f"meter '{record.meter}': {where} is {value!r}, no plain value")
+            yield f"{where} is {value!r}, no plain value"
+
+
+def _require_arrays(path: Path, record: Record) -> None:
+    """Raises StorageError unless the arrays beside the record in `path` are those it names."""
+    if record.arrays is None:
+        return
+    beside = path.parent / record.arrays
+    try:
+        if not beside.is_file():
+            state = "missing"
+        elif sha256_of(beside) != record.arrays_sha256:
+            state = "not the file the record was written with"
+        else:
+            return
+    except OSError as error:
+        state = f"not readable ({error.strerror})"
+    raise StorageError(f"{beside} is {state}; {path.name} beside it counts as missing")
 
 
 def _leaves(value: Any, where: str) -> Iterator[tuple[str, Any]]:
@@ -161,11 +175,12 @@ def read_record(path: Path) -> Record:
     """Reads one record file.
 
     Raises:
-        StorageError: half-written, damaged, or of another schema version.
+        StorageError: half-written, damaged, edited, or of another schema version; or its arrays
+            are missing or altered.
     """
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StorageError(
             f"{path} is damaged ({error}); it counts as missing and is measured again by the next run"
         ) from error
@@ -190,6 +205,9 @@ def read_record(path: Path) -> Record:
                 f"{path}: {key}: these values are not those of {named}, so the file was edited; it "
                 "counts as missing"
             )
+    for problem in _wrong_values(record):
+        raise StorageError(f"{path}: {problem}; the file was edited, and counts as missing")
+    _require_arrays(path, record)
     return record
 
 

@@ -55,6 +55,7 @@ def in_process(
         (["run", "quick", "--only", "budget-lo"], "--only: unknown .*did you mean 'budget-low'"),
         (["plan", "quick", "--only", "dense", "--only", "r9"], "--only: .*'r9'; .*'r8'"),
         (["plan", "quick", "--only", ""], "--only: unknown .* ''"),
+        (["run", "quick", "--data", "/no/data"], "bench: --data: there is no folder .* /no/data"),
         (["fetch", "r9"], "unknown data set or suite 'r9'; did you mean 'r8'"),
         (["show", "zzz"], "no point with a record under .* begins with 'zzz'"),
         (["show", ""], "no point with a record"),
@@ -85,14 +86,14 @@ def test_without_records_nothing_passes_and_nothing_is_accepted(
 def test_several_points_of_one_beginning_are_listed(
     own_runs: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name in ("ab1", "ab2"):
+    for name in ("xy1", "xy2"):
         (own_runs / "records" / name).mkdir(parents=True)
         (own_runs / "records" / name / "flops-0.json").write_text("{")
-    assert "2 points begin with 'ab': ab1, ab2; give more letters" in message(
-        ["show", "ab"], capsys
+    assert "2 points begin with 'xy': xy1, xy2; give more letters" in message(
+        ["show", "xy"], capsys
     )
     with pytest.warns(UserWarning, match="is damaged"):
-        assert "every record of ab1 is damaged" in message(["show", "ab1"], capsys)
+        assert "every record of xy1 is damaged" in message(["show", "xy1"], capsys)
 
 
 @pytest.mark.parametrize("variable", ["FRUGALBENCH_RUNS", "FRUGALBENCH_CACHE"])

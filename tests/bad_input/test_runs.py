@@ -83,7 +83,7 @@ def test_weights_that_diverge_in_the_last_step_are_no_artifact(
         ),
         (
             Measurement([Value(name="x", value=1, low=float("-inf"), unit="s")]),
-            "x is -inf",
+            "low of x is -inf",
         ),
         (Measurement([], series={"loss": [0.5, float("nan")]}), "series.loss[1] is nan"),
         (Measurement([], info={"thing": {"x": object()}}), "info.thing.x is <object"),

@@ -9,6 +9,7 @@ import typer
 
 from benchmarks.checking.check import check_suite
 from benchmarks.cli.check import check
+from benchmarks.errors import InvalidFileError
 from benchmarks.running.store import RecordStore
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def accept_as_they_are(world: World) -> None:
     for wanted in world.wanted:
         record = wanted.existing(world.store)
         if record is not None:
-            store.write(record)
+            store.write(record, world.store.read_arrays(record))
     shutil.rmtree(world.runs)
 
 
@@ -159,6 +160,45 @@ def test_undecided_is_three_only_with_strict(world: World) -> None:
     world.fill()
     assert code_of() == 0
     assert code_of(strict=True) == 3
+
+
+@pytest.mark.parametrize("other", [(0.10, 0.12, 0.11), (-0.10, -0.12, -0.11)])
+def test_strict_takes_an_unmeasured_claim_as_an_undecided_one(
+    world: World, other: tuple[float, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.logs["budget"] = other  # one claim holds or is refuted, the others are unmeasured
+    for wanted in world.wanted:
+        if wanted.meter.name == "latency":
+            world.write(wanted)
+    assert {claim.outcome for claim in check_suite("tiny").claims} > {"unmeasured"}
+    assert code_of() == 0
+    assert code_of(strict=True) == 3
+    assert "undecided or unmeasured (exit code 3" in capsys.readouterr().out
+
+
+def test_strict_takes_an_unmeasured_candidate_of_a_refuted_claim_as_open(world: World) -> None:
+    claims = world.root / "benchmarks/claims"
+    for name in ("accuracy", "macs"):
+        (claims / f"{name}.toml").unlink()
+    text = (claims / "speed.toml").read_text()
+    (claims / "speed.toml").write_text(text.replace('["budget"]', '["budget", "no-attention"]'))
+    world.logs["budget"] = (-0.10, -0.12, -0.11)
+    world.fill(without=[("no-attention", "latency")])
+    (claim,) = check_suite("tiny").claims
+    assert claim.outcome == "refuted"
+    assert code_of() == 0
+    assert code_of(strict=True) == 3
+    world.fill()
+    assert code_of(strict=True) == 0
+
+
+@pytest.mark.parametrize("name", ["Tiny", "benchmarks/suites/tiny.toml", "tinny"])
+def test_a_claim_whose_suite_there_is_not_is_refused(world: World, name: str) -> None:
+    path = world.root / "benchmarks/claims/macs.toml"
+    path.write_text(path.read_text().replace('"tiny"', f'"{name}"'))
+    text = rf"macs\.toml: suite: unknown suite '{name}'; did you mean 'tiny'\?"
+    with pytest.raises(InvalidFileError, match=text):
+        check_suite("tiny")
 
 
 def test_nothing_measured_is_four_and_regressions_come_first(

@@ -12,6 +12,7 @@ from benchmarks.checking.claim_files import DECIDES, Threshold, load_claim, load
 from benchmarks.checking.claims import evaluate
 from benchmarks.checking.verdicts import judge, overall
 from benchmarks.errors import InvalidFileError
+from benchmarks.planning.expand import expand
 from benchmarks.planning.suite import load_suite
 from benchmarks.results import collect
 from benchmarks.statistics.intervals import Interval
@@ -170,14 +171,15 @@ def test_attention_need_unmeasured_without_the_control(world: World) -> None:
     assert attention_need(collect("tiny"), "main", "r8").need == "unmeasured"
 
 
-def test_damaged_arrays_cost_the_evidence_alone(world: World) -> None:
+def test_arrays_damaged_meanwhile_cost_the_evidence_alone(world: World) -> None:
     world.fill()
+    results = collect("tiny")
     wanted = world.find("budget", 1, "accuracy")
     record = wanted.existing(world.store)
     assert record is not None
     assert record.arrays is not None
     (world.store.path_for(record).parent / record.arrays).write_bytes(b"half")
-    verdict = verdict_of(world, "accuracy")
+    (verdict,) = next(r.verdicts for r in evaluate(results) if r.claim.id == "accuracy")
     assert verdict.outcome == "holds"
     assert len(verdict.evidence) == 2
 
@@ -216,7 +218,7 @@ def test_committed_claims_are_valid_and_fit_their_suites() -> None:
     claims = load_claims()
     assert {claim.quantity for claim in claims} == set(DECIDES)
     for claim in claims:
-        sweep = claim.check_names(load_suite(claim.suite))
+        sweep = claim.check_names(expand(load_suite(claim.suite)))
         if claim.quantity == "speedup":  # pairs are timed with this one alone
             assert sweep.baseline == claim.baseline
 
@@ -233,6 +235,10 @@ def test_committed_claims_are_valid_and_fit_their_suites() -> None:
         ('["budget"]', "[]", "candidates: "),
         ('["budget"]', '["dense"]', "'dense' is the baseline itself"),
         ("[source]", "batch_size = 1\n[source]", "accuracy_difference takes no batch_size"),
+        ('["budget"]', '["budget", "budget"]', "candidates: 'budget' is named twice"),
+        ('["r8"]', '["r8", "r8"]', "datasets: 'r8' is named twice"),
+        ("value = -0.01", "value = -1.01", "threshold.value: an accuracy_difference is a fraction"),
+        ("value = -0.01", "value = 2", "from -1 to 1 (0.01 is one point), not 2.0"),
         ("[source]", "[source", "is not valid TOML"),
     ],
 )
@@ -267,12 +273,102 @@ def test_claim_that_names_what_its_suite_has_not(
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("macs", "value = 0.979", "value = 0", "threshold.value: a ratio is above 0, not 0.0"),
+        ("speed", "value = 1.0", "value = -1", "threshold.value: a ratio is above 0, not -1.0"),
+        (
+            "speed", "[source]", "confidence = 0.9\n[source]",
+            "confidence: a record states the interval of speedup at 0.95 alone, not 0.9",
+        ),
+    ],
+)  # fmt: skip
+def test_number_that_no_record_can_answer_is_refused(
+    world: World, name: str, old: str, new: str, message: str
+) -> None:
+    path = paths.resource_dir("claims") / f"{name}.toml"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InvalidFileError) as error:
+        load_claim(path)
+    assert str(error.value).endswith(f"{name}.toml: {message}")
+
+
+def test_other_confidence_where_the_interval_is_made_here(world: World) -> None:
+    path = paths.resource_dir("claims") / "accuracy.toml"
+    path.write_text(path.read_text().replace("[source]", "confidence = 0.9\n[source]"))
+    world.fill()
+    interval = verdict_of(world, "accuracy").interval
+    assert interval is not None
+    assert interval.confidence == 0.9
+
+
 def test_claim_about_what_its_suite_never_measures(world: World) -> None:
     claim = paths.resource_dir("claims") / "speed.toml"
-    claim.write_text(claim.read_text().replace("batch_size = 32", "batch_size = 64"))
-    with pytest.raises(InvalidFileError, match=r"batch_size: 'tiny' times no batch of 64; it has "):
+    text = claim.read_text()
+    claim.write_text(text.replace("batch_size = 32", "batch_size = 64"))
+    message = r"batch_size: 'tiny' times no batch of 64 for 'budget' on r8; it has 1, 32$"
+    with pytest.raises(InvalidFileError, match=message):
         evaluate(collect("tiny"))
     suite = paths.resource_dir("suites") / "tiny.toml"
+    # another sweep times that size, but of other points
+    other = 'axes = { depth = [2] }\noptions.latency.batch_sizes = [64]\nbaseline = "dense"'
+    suite.write_text(
+        with_budget(suite.read_text())
+        .replace('["flops"]', '["flops", "latency"]')
+        .replace("axes = { depth = [1, 2] }", other)
+    )
+    with pytest.raises(InvalidFileError, match=message):
+        evaluate(collect("tiny"))
+    claim.write_text(text)
     suite.write_text(suite.read_text().replace(', "latency"]', "]"))
     with pytest.raises(InvalidFileError, match="quantity: speedup is what the meter 'latency'"):
         evaluate(collect("tiny"))
+
+
+def with_budget(suite: str) -> str:
+    """The suite with the second model in the sweep `depths`, which comes last."""
+    return f'{suite}[[sweep.variants]]\nlabel = "budget"\nmodel = "budgetformer"\n'
+
+
+def test_claim_against_another_baseline_than_pairs_are_timed_with(world: World) -> None:
+    for name in ("accuracy", "macs", "speed"):
+        path = paths.resource_dir("claims") / f"{name}.toml"
+        path.write_text(path.read_text().replace('"dense"', '"no-attention"'))
+        claim = load_claim(path)
+        if name != "speed":
+            claim.check_names(expand(load_suite("tiny")))  # no pair is needed
+            continue
+        message = "baseline: 'budget' on r8 is timed against 'dense' alone, not 'no-attention'$"
+        with pytest.raises(InvalidFileError, match=message):
+            claim.check_names(expand(load_suite("tiny")))
+
+
+@pytest.mark.parametrize("name", ["accuracy", "speed"])
+def test_another_sweep_measures_a_claim_where_the_points_are_equal(world: World, name: str) -> None:
+    suite = paths.resource_dir("suites") / "tiny.toml"
+    text = with_budget(suite.read_text())
+    suite.write_text(text)
+    path = paths.resource_dir("claims") / f"{name}.toml"
+    path.write_text(path.read_text().replace('"main"', '"depths"'))
+    claim = load_claim(path)
+    claim.check_names(expand(load_suite("tiny")))  # depth 1 is that of `main`
+    suite.write_text(text.replace("depth = [1, 2]", "depth = [2]"))
+    with pytest.raises(InvalidFileError) as error:
+        claim.check_names(expand(load_suite("tiny")))
+    both = "'budget'" if name == "speed" else "'budget' and 'dense'"
+    assert str(error.value).endswith(f"no sweep with it has the points of {both} on r8")
+
+
+def test_candidate_that_the_suite_skips_is_refused_only_where_no_other_is_left(
+    world: World,
+) -> None:
+    suite = paths.resource_dir("suites") / "tiny.toml"
+    skip = 'baseline = "dense"\nskip = [{ match = { variant = "budget" }, reason = "a test" }]'
+    suite.write_text(suite.read_text().replace('baseline = "dense"', skip, 1))
+    path = paths.resource_dir("claims") / "speed.toml"
+    text = path.read_text()
+    with pytest.raises(InvalidFileError, match="candidates: sweep 'main' skips or excludes every"):
+        load_claim(path).check_names(expand(load_suite("tiny")))
+    path.write_text(text.replace('["budget"]', '["budget", "no-attention"]'))
+    load_claim(path).check_names(expand(load_suite("tiny")))
