@@ -32,6 +32,7 @@ class CheckResult:
         n_records: successful current records.
         n_missing: planned records that are not there.
         n_stale: records of these points under a key that no longer fits.
+        n_damaged: records of these points that cannot be used; a warning named each.
     """
 
     suite: str
@@ -41,6 +42,7 @@ class CheckResult:
     n_records: int = 0
     n_missing: int = 0
     n_stale: int = 0
+    n_damaged: int = 0
 
     @property
     def regressions(self) -> list[Change]:
@@ -92,6 +94,7 @@ def check_suite(suite: str | Suite, *, runs: Path | None = None) -> CheckResult:
         n_records=len(current.records) - len(current.failed),
         n_missing=len(current.missing),
         n_stale=current.stale,
+        n_damaged=current.damaged,
     )
 
 
@@ -132,6 +135,7 @@ def as_document(result: CheckResult, *, strict: bool) -> dict[str, Any]:
         "records": result.n_records,
         "missing": result.n_missing,
         "stale": result.n_stale,
+        "damaged": result.n_damaged,
         "claims": [
             {
                 "id": claim.claim.id,

@@ -59,6 +59,8 @@ def _print(result: CheckResult, console: Console, code: int) -> None:
         state += f", {result.n_missing} not measured yet"
     if result.n_stale:
         state += f", {result.n_stale} left out because code, data or libraries changed since"
+    if result.n_damaged:
+        state += f", {result.n_damaged} left out because they are damaged or edited"
     console.print(state, soft_wrap=True)
     for item in result.claims:
         _print_claim(item, console)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
+
 from benchmarks.reporting.sections.provenance import problems, stand_ins
 from benchmarks.reporting.view import View
 from benchmarks.results import collect
+from benchmarks.running.store import DamagedRecordWarning
 
 
 def test_warnings_that_differ_in_a_percentage_alone_are_one_line(made_up: Any, tuning: Any) -> None:
@@ -27,6 +30,16 @@ def test_warnings_that_differ_in_a_percentage_alone_are_one_line(made_up: Any, t
         "`fixed-k` on random-tokens, depth 12, k_fraction 0.25; "
         "`fixed-k` on random-tokens, depth 1, k_fraction 0.25)"
     )
+
+
+def test_a_damaged_record_is_told_from_an_outdated_one(made_up: Any) -> None:
+    made_up.write()
+    path = sorted((made_up.runs / "records").glob("*/flops-*.json"))[0]
+    path.write_text(path.read_text().replace('"value": ', '"value": -', 1))
+    with pytest.warns(DamagedRecordWarning, match="must be at least 0"):
+        results = made_up.results()
+    assert (results.stale, results.damaged) == (0, 1)
+    assert "- 1 stored record left out: damaged or edited" in problems(View(results))
 
 
 def test_what_holds_for_all_is_said_of_all(made_up: Any, tuning: Any) -> None:

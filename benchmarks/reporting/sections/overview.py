@@ -51,8 +51,8 @@ def unmeasured(view: View) -> str:
     """Says that there is no result at all; empty where there is one."""
     if view.ok:
         return ""
-    left_out = len(view.failures()) + view.results.stale
-    there = f" ({left_out:,} that failed or are outdated do not count)" if left_out else ""
+    left_out = len(view.failures()) + view.results.stale + view.results.damaged
+    there = f" ({left_out:,} that failed, are outdated or damaged do not count)" if left_out else ""
     return (
         f"**Nothing was measured yet{there}: this page shows what the suite asks for, and no result.** "
         f"`frugalbench run {view.suite_argument}` measures it."
@@ -92,6 +92,8 @@ def state(view: View) -> str:
         parts.append(f"{counted(failed, 'measurement')} failed")
     if view.results.stale:
         parts.append(f"{counted(view.results.stale, 'stored record')} outdated and left out")
+    if view.results.damaged:
+        parts.append(f"{counted(view.results.damaged, 'stored record')} damaged and left out")
     return ", ".join(parts) + "."
 
 

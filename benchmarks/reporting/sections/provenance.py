@@ -91,6 +91,11 @@ def problems(view: View) -> str:
             f"{counted(view.results.stale, 'stored record')} left out: made with other code, data or "
             "libraries than now."
         )
+    if view.results.damaged:
+        lines.append(
+            f"{counted(view.results.damaged, 'stored record')} left out: damaged or edited; the command "
+            "that wrote this page named each."
+        )
     body = (
         bullets(lines) if lines else "Nothing failed, no measurement was noisy, nothing is missing."
     )
