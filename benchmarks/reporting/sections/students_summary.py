@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 def student_lines(view: View, dataset: str) -> Iterator[str]:
     """Which layers matter, what last-k students lose, and whether they are faster."""
     found = students(view)
+    several = len({s.teacher.group_id for s in found if s.teacher.dataset == dataset}) > 1
     for teacher in teachers(view):
         if teacher.dataset != dataset:
             continue
         if matter := which_matter(view, teacher):
             yield matter
         own = [s for s in found if s.teacher.group_id == teacher.group_id]
-        yield from _lost(view, own)
-        yield from _time(view, own)
+        of = f" of `{teacher.label}`" if several else ""
+        yield from _lost(view, own, of)
+        yield from _time(view, own, of)
 
 
 def readings(view: View) -> list[str]:
@@ -44,7 +46,7 @@ def _last(own: Sequence[Student]) -> dict[tuple[int, ...], list[Student]]:
     return found
 
 
-def _lost(view: View, own: Sequence[Student]) -> Iterator[str]:
+def _lost(view: View, own: Sequence[Student], of: str) -> Iterator[str]:
     """Accuracy against the teacher trained on for as many samples, or else against the teacher."""
     for layers, last in _last(own).items():
         told: dict[str, list[str]] = {}
@@ -58,12 +60,12 @@ def _lost(view: View, own: Sequence[Student]) -> Iterator[str]:
                 )
         for label, texts in told.items():
             yield (
-                f"Accuracy with layers {layers_text(layers)} replaced, against `{label}`: "
+                f"Accuracy with layers {layers_text(layers)}{of} replaced, against `{label}`: "
                 f"{'; '.join(texts)}."
             )
 
 
-def _time(view: View, own: Sequence[Student]) -> Iterator[str]:
+def _time(view: View, own: Sequence[Student], of: str) -> Iterator[str]:
     """Realised beside promised, and where fused attention is faster after all."""
     sizes = view.timed_at([s.variant for s in own])
     for layers, last in _last(own).items():
@@ -71,7 +73,8 @@ def _time(view: View, own: Sequence[Student]) -> Iterator[str]:
         if told:
             base = view.baseline(last[0].variant)
             against = f", against `{base.label}`" if base else ""
-            text = f"Speed with layers {layers_text(layers)} replaced{against}: {'; '.join(told)}."
+            which = f"{layers_text(layers)}{of}"
+            text = f"Speed with layers {which} replaced{against}: {'; '.join(told)}."
             yield " ".join([text, *_faster_attention(view, last, sizes)])
 
 

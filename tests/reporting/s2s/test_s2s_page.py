@@ -17,6 +17,7 @@ from benchmarks.reporting.sections.replacement import (
     replacement,
     sparser_cost_less,
 )
+from benchmarks.reporting.sections.students_summary import student_lines
 from benchmarks.reporting.sections.summary import summary
 from benchmarks.reporting.sections.tables import results
 from benchmarks.reporting.sparse_layers import correlations, reading
@@ -173,6 +174,13 @@ def test_students_stand_in_their_own_tables_alone(s2s_view: View) -> None:
     assert not s2s_view.studies
     assert not s2s_view.costs
     assert list(s2s_view.hybrids) == ["kernels"]
+
+
+def test_students_of_several_teachers_are_told_apart(s2s_view: View) -> None:
+    told = list(student_lines(s2s_view, "cifar-10"))
+    for teacher, against in (("teacher", "teacher-continued"), ("teacher-80", "teacher-80")):
+        start = f"Accuracy with layers 4-7 of `{teacher}` replaced, against `{against}`: `bilstm`"
+        assert any(line.startswith(start) for line in told)
 
 
 def test_where_attention_is_faster_it_is_said(s2s_view: View) -> None:
