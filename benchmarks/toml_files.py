@@ -30,6 +30,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InvalidFileError(f"{shown(path)}: is not valid TOML: {error}") from error
 
 
+_WORDS = {
+    "Tuple": "List", "tuple": "list", "valid array": "valid list", "dictionary": "table",
+    " after validation": "",
+}  # fmt: skip
+"""Words of the checking library that no TOML file knows, and what they are called there."""
+
+
+def in_toml_words(text: str) -> str:
+    """A message of the checking library in the words of the file that was checked."""
+    for theirs, ours in _WORDS.items():
+        text = text.replace(theirs, ours)
+    return text
+
+
 def shown(path: Path) -> str:
     """A path for messages: relative to the checkout where it lies in it."""
     return str(path.relative_to(CHECKOUT) if path.is_relative_to(CHECKOUT) else path)

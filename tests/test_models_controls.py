@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_budgetformer import GEOMETRY
 
 from models.budgetformer import BudgetFormer
 from models.budgetformer_config import BudgetFormerConfig
@@ -21,14 +22,6 @@ from models.random_at_test_config import RandomAtTestConfig
 from models.random_trained import RandomTrained
 from models.random_trained_config import RandomTrainedConfig
 
-GEOMETRY: dict[str, Any] = {
-    "depth": 2,
-    "d_model": 12,
-    "n_heads": 4,
-    "vocab_size": 30,
-    "n_classes": 3,
-    "max_length": 8,
-}
 SOURCE = BudgetFormerConfig(**GEOMETRY, s_min=0.2, s_max=0.4)
 
 

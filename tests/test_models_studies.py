@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_budgetformer import GEOMETRY
 from torch import Tensor
 from torch.nn import functional
 from torch.utils.flop_counter import FlopCounterMode
@@ -32,14 +33,6 @@ from models.random_trained_config import RandomTrainedConfig
 from models.static_heads import StaticHeads, spread_evenly
 from models.static_heads_config import StaticHeadsConfig
 
-GEOMETRY: dict[str, Any] = {
-    "depth": 2,
-    "d_model": 12,
-    "n_heads": 4,
-    "vocab_size": 30,
-    "n_classes": 3,
-    "max_length": 8,
-}
 HISTOGRAM = [[0, 30, 10, 0, 0], [0, 0, 10, 10, 20]]
 
 

@@ -25,7 +25,7 @@ def show(
     from benchmarks.errors import UsageError
 
     stores = _stores()
-    places = {store.root: _ids(store) for store in stores} if point else {}
+    places = {store.root: store.point_ids() for store in stores} if point else {}
     ids = sorted({name for found in places.values() for name in found if name.startswith(point)})
     if not ids:
         raise UsageError(
@@ -66,12 +66,6 @@ def _stores() -> list[RecordStore]:
 
     accepted = sorted(path.parent.name for path in resource_dir("reference").glob("*/records"))
     return [RecordStore(runs_dir() / "records"), *map(reference_store, accepted)]
-
-
-def _ids(store: RecordStore) -> set[str]:
-    if store.flat:
-        return {path.name.partition("-")[0] for path in store.root.glob("*.json")}
-    return {path.parent.name for path in store.root.glob("*/*.json")}
 
 
 def _suite_of(point_id: str) -> str:

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from benchmarks.canonical import canonical_json
 from benchmarks.catalog import MODELS
+from benchmarks.toml_files import in_toml_words
 from benchmarks.training.recipe import Recipe
 from models.config import ModelConfig, TrainedSummary
 from models.distillation import require_fit
@@ -58,7 +59,7 @@ def checked(owner: type[Any], name: str, value: Any) -> Any:
     try:
         return _adapter(owner, name).validate_json(text, strict=True)
     except ValidationError as error:
-        said = error.errors()[0]["msg"].replace("valid array", "valid list")
+        said = in_toml_words(error.errors()[0]["msg"])
         raise ValueError(f"{name}: {said}, not {value!r}") from error
 
 

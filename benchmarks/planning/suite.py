@@ -22,7 +22,7 @@ from pydantic import (
 from benchmarks.errors import InvalidFileError, UsageError, suggest
 from benchmarks.paths import resource_dir
 from benchmarks.planning.declared import LARGEST, LARGEST_SEED
-from benchmarks.toml_files import read_toml, shown
+from benchmarks.toml_files import in_toml_words, read_toml, shown
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Whole = Annotated[int, Field(strict=True, ge=1, le=LARGEST)]
@@ -261,10 +261,6 @@ def parse_suite(values: Mapping[str, Any], path: Path) -> Suite:
     return suite
 
 
-_TOML_WORDS = {"Tuple": "List", "tuple": "list", "dictionary": "table", " after validation": ""}
-"""Words of the checking library that no suite file knows, and what it calls these things."""
-
-
 def texts(error: ValidationError) -> Iterator[str]:
     """Every problem that a check found, as "key path: what is wrong"."""
     items = error.errors()
@@ -280,9 +276,7 @@ def texts(error: ValidationError) -> Iterator[str]:
             axes = item["input"].get("axes")
             if isinstance(axes, Mapping) and {"image_size", "max_length"} & axes.keys():
                 text += ", beside the axis too"
-        for ours, theirs in _TOML_WORDS.items():
-            text = text.replace(ours, theirs)
-        text = re.sub(r" or instance of \w+", "", text)
+        text = re.sub(r" or instance of \w+", "", in_toml_words(text))
         for line in text.splitlines():
             shown_value = _found(item["input"]) if item["type"] != "value_error" else ""
             yield f"{where.lstrip('.')}: {line}{shown_value}" if where else line

@@ -147,6 +147,10 @@ class View:
         unit = f"{own} x {own} pixels" if variant.reads_images else f"{own} tokens"
         return f", at {unit}" if len(sizes) > 1 else ""
 
+    def inputs_of(self, variant: Variant) -> str:
+        """What results on a variant's data set are called, with the size where it tells them apart."""
+        return f"{self.name(variant.dataset)}{self.size_of(variant)}"
+
     @cached_property
     def _names(self) -> dict[str, str]:
         found: dict[str, set[str]] = defaultdict(set)

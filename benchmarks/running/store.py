@@ -106,6 +106,12 @@ class RecordStore:
         """Every readable record of one point, in the order of their file names."""
         return self._read(f"{point_id}-*.json" if self.flat else f"{point_id}/*.json")
 
+    def point_ids(self) -> set[str]:
+        """Every point that has a record file, readable or not."""
+        if self.flat:
+            return {path.name.partition("-")[0] for path in self.root.glob("*.json")}
+        return {path.parent.name for path in self.root.glob("*/*.json")}
+
     def _read(self, pattern: str) -> list[Record]:
         found = (self.read_or_warn(path) for path in sorted(self.root.glob(pattern)))
         return [record for record in found if record is not None]

@@ -20,13 +20,12 @@ GEOMETRY: dict[str, Any] = {
     "vocab_size": 30,
     "n_classes": 3,
     "max_length": 8,
-    "dropout": 0.0,
 }
 
 
 def make(seed: int = 0, **changes: Any) -> BudgetFormer:
     torch.manual_seed(seed)
-    return BudgetFormer(BudgetFormerConfig(**(GEOMETRY | changes)))
+    return BudgetFormer(BudgetFormerConfig(**(GEOMETRY | {"dropout": 0.0} | changes)))
 
 
 def batch(rows: int = 6, length: int = 8) -> tuple[Tensor, Tensor]:

@@ -51,8 +51,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             ax.set_xlabel(title)
         line[0].set_ylabel("test accuracy (%)")
         teacher = own[0].teacher
-        on = f"{view.name(teacher.dataset)}{view.size_of(teacher)}"
-        line[0].set_title(style.wrapped(f"{teacher.label} on {on}"))
+        line[0].set_title(style.wrapped(f"{teacher.label} on {view.inputs_of(teacher)}"))
     style.legend_below(figure, list(axes.flat))
     seeds = max(len(s.variant.points) for row in rows for s in row)
     return style.Drawing(

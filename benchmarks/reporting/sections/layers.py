@@ -98,7 +98,7 @@ def _teacher(view: View, teacher: Variant) -> str:
             for d in deleted.values()
             if d.group
         ]
-    heading = f"### `{teacher.label}` on {view.name(teacher.dataset)}{view.size_of(teacher)}"
+    heading = f"### `{teacher.label}` on {view.inputs_of(teacher)}"
     parts = [heading, which_matter(view, teacher), _ratios(view, teacher), table(headers, rows)]
     return "\n\n".join(part for part in parts if part)
 

@@ -74,8 +74,7 @@ def replacement(view: View) -> str:
         own = [s for s in found if s.teacher.group_id == group]
         own.sort(key=lambda s: (len(s.replaced), s.replaced))
         teacher = own[0].teacher
-        on = f"{view.name(teacher.dataset)}{view.size_of(teacher)}"
-        heading = f"### Students of `{teacher.label}` on {on}"
+        heading = f"### Students of `{teacher.label}` on {view.inputs_of(teacher)}"
         parts += [heading, _accuracies(view, own), *_costs(view, own)]
     parts += [_correlations(view), _sparse_teachers(view)]
     return "\n\n".join(part for part in parts if part)

@@ -84,8 +84,7 @@ def _outcome(
     outcomes: Outcomes, quantity: str, variant: Variant, batch_size: int | None = None
 ) -> str:
     """E.g. "above 1.00x: **holds**"; empty where no claim asks."""
-    found = outcomes.get((quantity, batch_size, variant.sweep, variant.dataset, variant.label))
-    return found or ""
+    return outcomes.get((quantity, batch_size, variant.sweep, variant.dataset, variant.label), "")
 
 
 def _seeds(view: View) -> Iterator[int]:
