@@ -7,7 +7,8 @@ A record holds no host name, user name, absolute path or text of a data set.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -26,6 +27,24 @@ AMOUNTS = (
     "train_seconds", "train_steps", "energy", "power", "emissions",
 )  # fmt: skip
 """Names of values that are at least 0."""
+
+CONTEXTS: dict[tuple[str, str], tuple[frozenset[str], ...]] = {
+    **{
+        ("latency", name): (frozenset({"batch_size"}),)
+        for name in ("speedup", "promised_speedup", "realised_share")
+    },
+    ("latency", "latency"): (frozenset({"batch_size", "who"}),),
+    ("memory", "peak_memory"): (frozenset({"batch_size"}),),
+    ("sparsity", "sparsity"): (frozenset({"measure", "queries"}),),
+    **{
+        ("deletion", name): (frozenset({"layer"}), frozenset({"group", "layers"}))
+        for name in ("deleted_accuracy", "accuracy_drop", "informative")
+    },
+}
+"""By meter and value, what a context must say, one set or another, for the value to mean anything."""
+
+WHOLE = ("batch_size", "layer")
+"""Parts of a context that are whole numbers."""
 
 SLACK = 1e-9
 """How far, relatively, rounding may put a value beyond an end of its own interval."""
@@ -144,12 +163,12 @@ class Record(_Strict):
         return None
 
 
-def wrong_numbers(values: Iterable[Value]) -> Iterator[str]:
+def wrong_numbers(record: Record) -> Iterator[str]:
     """Numbers that nothing measured can have, each as "NAME is NUMBER, and what would be right".
 
     A range goes by a value's name, so what a meter from outside calls otherwise may be any number.
     """
-    for value in values:
+    for value in record.values:
         context = ", ".join(f"{key}={item}" for key, item in value.context.items())
         name = f"{value.name} ({context})" if context else value.name
         numbers = {"": value.value, "low of ": value.low, "high of ": value.high}
@@ -161,6 +180,21 @@ def wrong_numbers(values: Iterable[Value]) -> Iterator[str]:
             yield from _out_of_range(value, name, found)
         if value.n is not None and value.n < 0:
             yield f"n of {name} is {value.n}, and must be at least 0"
+        yield from _wrong_context(record.meter, value, name)
+
+
+def _wrong_context(meter: str, value: Value, name: str) -> Iterator[str]:
+    context = value.context
+    known = CONTEXTS.get((meter, value.name), ())
+    if known and not any(parts <= context.keys() for parts in known):
+        wanted = " or ".join(" and ".join(sorted(parts)) for parts in known)
+        yield f"the context of {name} is {context or 'empty'}, and must say {wanted}"
+    for part in WHOLE:
+        if part in context and type(context[part]) is not int:
+            yield f"{part} of {name} is {context[part]!r}, and must be a whole number"
+    layers = context.get("layers")
+    if layers is not None and not re.fullmatch(r"\d+-\d+", str(layers)):
+        yield f"layers of {name} is {layers!r}, and must be FIRST-LAST"
 
 
 def _out_of_range(value: Value, name: str, found: dict[str, float]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.errors import UsageError
 from benchmarks.planning.estimate import training_seconds
 from benchmarks.planning.plan import Measurable, Plan, make_plan
 from benchmarks.planning.suite import load_suite
@@ -90,6 +91,16 @@ def test_only_keeps_what_it_names_and_the_sources_it_needs(tmp_path: Path) -> No
     assert {m.point.label for m in plan.wanted} == {"fewer-heads"}
     trained = {t.point.label for t in plan.point_tasks}
     assert trained == {"fewer-heads", "budget-low", "dense"}  # its source, and its timed baseline
+
+
+def test_only_takes_the_beginning_of_an_id_but_not_of_a_name(tmp_path: Path) -> None:
+    store = RecordStore(tmp_path)
+    wanted = make_plan(QUICK, store).wanted[0].point
+    found = make_plan(QUICK, store, only=[wanted.point_id[:6]])
+    assert {m.point.point_id for m in found.wanted} == {wanted.point_id}
+    for word in (wanted.point_id[:5], "fewer-h"):
+        with pytest.raises(UsageError, match=f"unknown .* '{word}'.*plan.*ids.*first 6 letters"):
+            make_plan(QUICK, store, only=[word])
 
 
 def test_a_point_goes_by_every_sweep_it_stands_in(tmp_path: Path) -> None:

@@ -121,6 +121,50 @@ def test_a_record_of_another_shape_says_which_field(
 
 
 @pytest.mark.parametrize(
+    ("meter", "value", "said"),
+    [
+        (
+            "latency",
+            {"name": "speedup", "context": {}},
+            "context of speedup is empty, and must say batch_size",
+        ),
+        (
+            "latency",
+            {"name": "speedup", "context": {"batch_size": "many"}},
+            "batch_size of speedup .*'many', and must be a whole number",
+        ),
+        (
+            "latency",
+            {"name": "latency", "context": {"batch_size": 1}},
+            "must say batch_size and who",
+        ),
+        ("memory", {"name": "peak_memory", "context": {"k": 1}}, "must say batch_size"),
+        ("deletion", {"name": "informative", "context": {}}, "must say layer or group and layers"),
+        (
+            "deletion",
+            {"name": "informative", "context": {"group": "all", "layers": "all"}},
+            "layers of informative .*'all', and must be FIRST-LAST",
+        ),
+        (
+            "sparsity",
+            {"name": "sparsity", "context": {"layer": 1.5}},
+            "must say measure and queries",
+        ),
+        ("sparsity", {"name": "auprc", "context": {"layer": 1.5}}, "must be a whole number"),
+    ],
+)
+def test_a_number_must_say_what_it_is_a_number_of(
+    tmp_path: Path, meter: str, value: dict[str, Any], said: str
+) -> None:
+    path = RecordStore(tmp_path).write(record(meter=meter))
+    edited = json.loads(path.read_text())
+    edited["values"][0] |= {"unit": "ratio"} | value
+    path.write_text(json.dumps(edited))
+    with pytest.raises(StorageError, match=rf"{path.name}: .*{said}.*counts as missing"):
+        read_record(path)
+
+
+@pytest.mark.parametrize(
     ("value", "said"),
     [
         ({"value": math.nan}, "accuracy is nan, not a number"),

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 SuiteArgument = Annotated[str, typer.Argument(help="Name of a suite, or path of a suite file.")]
 OnlyOption = Annotated[
     list[str] | None,
-    typer.Option(help="Only points with this label, data set, model, sweep or point id."),
+    typer.Option(
+        help="Only points with this label, data set, model, sweep or point id (or its beginning)."
+    ),
 ]
 EngineOption = Annotated[str, typer.Option(help="Where points run.")]
 JobsOption = Annotated[

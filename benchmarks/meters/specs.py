@@ -33,8 +33,10 @@ def _is_seed(value: Any) -> bool:
     return _is_whole(value, 0, 2**32 - 1)
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
+def _is_country(value: Any) -> bool:
+    return isinstance(value, str) and (
+        not value or (value.isascii() and value.isalpha() and len(value) == 3)
+    )
 
 
 def _is_share(value: Any) -> bool:
@@ -48,7 +50,7 @@ PROCESSES = OptionKind("a whole number from 1 to 100", _is_few)
 SECONDS = OptionKind("a number of seconds above 0", _is_time)
 SEED = OptionKind("a whole number from 0 to 4294967295", _is_seed)
 SHARE = OptionKind("a number from 0 to 1", _is_share)
-TEXT = OptionKind("a text", _is_text)
+COUNTRY = OptionKind("an ISO 3166 code of three letters, e.g. FRA, or empty", _is_country)
 
 BATCH_SIZES = (1, 32)
 """Those that a meter of time or memory takes where a suite names none."""
@@ -133,7 +135,7 @@ SPECS: tuple[MeterSpec, ...] = (
         replicates=1,
         libraries=("codecarbon",),
         options={
-            "country": TEXT,
+            "country": COUNTRY,
             "window_s": SECONDS,
             "batch_size": COUNT,
             "n_inputs": COUNT,

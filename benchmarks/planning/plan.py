@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ITEMS_PER_SAMPLE = 8
 """Pairs or points that one fresh process measures in turn; bounds what a kill can lose."""
+ID_PREFIX = 6
+"""Letters of a point's id that `only` takes for the whole of it."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,8 @@ def make_plan(
     Args:
         suite: a validated suite.
         store: where finished records lie.
-        only: keep only points whose label, data set, model, sweep or point id is among these.
+        only: keep only points whose label, data set, model, sweep or point id, or the beginning of
+            that, is among these.
         without: data sets to leave out.
 
     Raises:
@@ -193,7 +196,12 @@ def make_plan(
 
 
 def _selected(planned: PlannedPoint, only: Sequence[str]) -> bool:
-    return not only or any(word in _names(planned) for word in only)
+    return not only or any(_means(word, _names(planned)) for word in only)
+
+
+def _means(word: str, names: Sequence[str]) -> bool:
+    """Whether a point that goes by `names` is meant by `word`."""
+    return word in names or (len(word) >= ID_PREFIX and names[-1].startswith(word))
 
 
 def _names(planned: PlannedPoint) -> list[str]:
@@ -206,11 +214,11 @@ def _names(planned: PlannedPoint) -> list[str]:
 def _require_names(expansion: Expansion, only: Sequence[str]) -> None:
     names = [_names(planned) for planned in expansion.points]
     for word in only:
-        if not any(word in own for own in names):
+        if not any(_means(word, own) for own in names):
             known = {name for own in names for name in own[:-1]}
             raise UsageError(
-                f"--only: {suggest(word, known, kind='label, data set, model or sweep')} A point id "
-                "is given in full; `frugalbench plan` lists them."
+                f"--only: {suggest(word, known, kind='label, data set, model or sweep')} `frugalbench "
+                f"plan` lists the points' ids, of which the first {ID_PREFIX} letters will do."
             )
 
 

@@ -86,6 +86,7 @@ def run_suite(
         DataError: a data package is missing; nothing has been run.
         StorageError: the disk is full or read-only; what was finished is kept.
     """
+    start = ENGINES.get(engine)
     store = RecordStore(runs / "records")
     result = RunResult()
     with exclusive_use(runs, suite.name):
@@ -94,7 +95,7 @@ def run_suite(
         require_data(plan)
         if not plan.stages:
             return result
-        with ENGINES.get(engine)(runs, jobs) as workers:
+        with start(runs, jobs) as workers:
             blocked: dict[str, Failure] = {}
             for stage in plan.stages:
                 beside = [t for t in plan.point_tasks if t.stage == stage]

@@ -141,7 +141,7 @@ class RecordStore:
 
 def _wrong_values(record: Record) -> Iterator[str]:
     """NaN, infinity, what is no plain value, and numbers that nothing measured can have."""
-    yield from wrong_numbers(record.values)
+    yield from wrong_numbers(record)
     for where, value in (*_leaves(record.series, "series"), *_leaves(record.info, "info")):
         if isinstance(value, float) and not math.isfinite(value):
             yield f"{where} is {value}, not a number"

@@ -175,6 +175,7 @@ def test_altered_weights_fail_what_needs_them_and_say_what_to_delete(
         file.unlink()
     weights.parent.rmdir()
     assert run(["run", path, *inline]) == 0
+    assert run(["run", path, "--engine", "gpu"]) == 2  # though nothing is left to run
 
 
 def test_a_missing_or_altered_package_is_one_message_before_anything_runs(

@@ -67,7 +67,8 @@ BESIDE = [
     ("options = { latency = { batch_sizes = [0] } }", r"batch_sizes: must be a list .*not \[0\]"),
     ("options = { latency = { seed = -1 } }", r"latency\.seed: must be a whole number from 0"),
     ("options = { carbon = { window_s = nan } }", r"window_s: must be a number of seconds"),
-    ("options = { carbon = { country = 1 } }", r"carbon\.country: must be a text, not 1"),
+    ("options = { carbon = { country = 1 } }", r"carbon\.country: must be an ISO 3166 .*, not 1"),
+    ("options = { carbon = { country = 'France' } }", r"three letters, e\.g\. FRA.*not 'France'"),
 ]
 
 
