@@ -65,15 +65,15 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
 
 
 def _second_stage(view: View, ax: Axes, own: Sequence[Student]) -> None:
-    """Where it begins, if it is the same for all that have a first one."""
+    """Where it begins: a line for each number of samples there are."""
     begins = set()
     for student in own:
         kind = student.variant.points[0].point.params.get("mixer", "bilstm")
         if student.replaced and names.find(kind).trainable:
             config = view.config(student.variant)
             begins.add(config.get("samples", 0) * config.get("stage1_share", 0) / 1000)
-    if len(begins) == 1:
-        ax.axvline(begins.pop(), color=style.MUTED, ls=":", lw=1)
+    for begin in sorted(begins):
+        ax.axvline(begin, color=style.MUTED, ls=":", lw=1)
 
 
 def _course(view: View, student: Student) -> list[tuple[float, float]]:
