@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from benchmarks.data.load import TextData, load_card_text, load_data
 from benchmarks.data.locks import rests_on
 from benchmarks.errors import DataError
 from benchmarks.meters.inputs import data_used
+from benchmarks.reporting.pictures import pictures
 from benchmarks.running.files import sha256_of
 
 Array = npt.NDArray[np.uint8]
@@ -278,3 +280,27 @@ def test_load_data_tells_texts_from_images(ten: Card) -> None:
     assert isinstance(data, TextData)
     with pytest.raises(DataError, match="holds images, not texts"):
         load_card_text(ten, max_length=8)
+
+
+def test_a_report_gets_the_pictures_that_the_model_sees(ten: Card) -> None:
+    seen = load_card_images(ten, image_size=4).validation
+    rows = [int(row) for row in seen.row_ids]
+    view: Any = SimpleNamespace(card=lambda _: ten, may_show=lambda _: True)
+    found = pictures(view, ten.name, rows, 4)
+    assert sorted(found) == rows
+    for row, pixels in zip(rows, seen.pixels, strict=True):
+        assert np.array_equal(found[row], pixels.transpose(1, 2, 0))
+    view.may_show = lambda _: False
+    assert pictures(view, ten.name, rows, 4) == {}
+
+
+def test_a_report_has_no_pictures_of_data_that_are_not_here(ten: Card) -> None:
+    gone = ten.model_copy(update={"name": "gone"})
+    view: Any = SimpleNamespace(card=lambda _: gone, may_show=lambda _: True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.data.fetch.data_path", refuse)
+        assert pictures(view, "gone", [0], 4) == {}
+
+
+def refuse(card: Card) -> Path:
+    raise DataError(f"{card.name} is not here")

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from benchmarks.records import Record
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 LOSS = "loss"
 """The measure made of the baseline model: its mean loss on an input."""

@@ -27,16 +27,13 @@ MARK = "<!-- written by `frugalbench report`; changes by hand are overwritten --
 FIGURES = "figures"
 
 
-def page(
-    view: View, claims: Sequence[ClaimResult], figures: Sequence[Rendered], *, reference: bool
-) -> str:
+def page(view: View, claims: Sequence[ClaimResult], figures: Sequence[Rendered]) -> str:
     """README.md's content.
 
     Args:
         view: the suite's results.
         claims: verdicts of the claims that this suite decides.
         figures: as the gallery rendered them; linked as `figures/NAME.svg`.
-        reference: whether these are the accepted records.
     """
     warned = caveats(view, claims)
     sections = [
@@ -51,12 +48,12 @@ def page(
         studies(view),
         replacement(view),
         kernel_section(view),
-        complexity(view, reference=reference),
+        complexity(view),
         _figures(figures),
         ours(view),
         stand_ins(view),
         problems(view),
-        repeat(view, reference=reference),
+        repeat(view),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 

@@ -74,9 +74,9 @@ def write(
     from benchmarks.reporting.figures.gallery import render_all
 
     _refuse_foreign(folder)
-    view = View(results)
+    view = View(results, reference=reference)
     figures = render_all(view)
-    text = page(view, claims, figures, reference=reference)
+    text = page(view, claims, figures)
     files = {f"{FIGURES}/{f.entry.name}.svg": f.svg for f in figures if f.svg is not None}
     with storage_errors(folder), _lock(folder):
         replace_folder(folder, {README: text.encode(), **files})

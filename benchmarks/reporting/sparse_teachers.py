@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 @dataclass(frozen=True)
 class SparseTeacher:
-    """A student of a halting teacher beside that of the plain teacher it started from.
+    """A student of a halting teacher beside that of a teacher that drops nothing.
 
     Attributes:
-        plain, sparse: the two students, with the same module in the same layers.
+        plain, sparse: the two students, with the same module in the same layers. The plain one's
+            teacher is the halting one that was made to keep everything, and fine-tuned as long, where
+            the suite has it; else, and for that one itself, the teacher that both started from.
         narrowed: the plain pair's gap (teacher less student, test accuracy) less the sparse pair's,
             paired over seeds; positive: the gap is narrower.
         gained: accuracy of the sparse teacher's student less that of the plain one's.
@@ -40,18 +43,29 @@ def sparse_teachers(view: View) -> list[SparseTeacher]:
         base = sparse.teacher.points[0].point.base
         if base is None or not sparse.teacher.halts_tokens:
             continue
-        alike = (
-            s
-            for s in found
-            if s.teacher.group_id == base.group_id
-            and (s.replaced, s.name) == (sparse.replaced, sparse.name)
-        )
-        plain = next(alike, None)
-        if plain is not None:
-            narrowed = _narrowed(view, plain, sparse)
-            gained = view.difference(sparse.variant, plain.variant, "accuracy")
-            pairs.append(SparseTeacher(plain, sparse, narrowed, gained))
+        alike = [s for s in found if (s.replaced, s.name) == (sparse.replaced, sparse.name)]
+        of_all = [s for s in alike if _keeps_all(s.teacher, sparse.teacher)]
+        of_base = [s for s in alike if s.teacher.group_id == base.group_id]
+        own = of_base if sparse in of_all else of_all + of_base
+        if own:
+            narrowed = _narrowed(view, own[0], sparse)
+            gained = view.difference(sparse.variant, own[0].variant, "accuracy")
+            pairs.append(SparseTeacher(own[0], sparse, narrowed, gained))
     return pairs
+
+
+def _keeps_all(teacher: Variant, sparse: Variant) -> bool:
+    """Whether the one differs from the other in keeping all tokens, and in nothing else."""
+    if not teacher.halts_tokens or _started(teacher) != _started(sparse):
+        return False
+    ours, theirs = (dict(v.points[0].point.params) for v in (teacher, sparse))
+    theirs["keep_ratio"] = 1
+    return ours == theirs
+
+
+def _started(teacher: Variant) -> str | None:
+    base = teacher.points[0].point.base
+    return None if base is None else base.group_id
 
 
 def kept(view: View, teacher: Variant) -> float | None:

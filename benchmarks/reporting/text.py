@@ -84,6 +84,11 @@ def gap_text(gap: Interval, *, bare: bool = False) -> str:
     return f"{points(gap.estimate)} {points_span(gap.low, gap.high)}"
 
 
+def gap_cell(gap: Interval | None) -> str:
+    """A difference in a table, which may not be measured yet."""
+    return MISSING if gap is None else gap_text(gap)
+
+
 def difference_text(gap: Interval) -> str:
     """A difference in points, and in a word what its interval says of its sign."""
     if gap.method == "single":

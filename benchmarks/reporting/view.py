@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from benchmarks.catalog import MODELS
 from benchmarks.data.card import find_card
 from benchmarks.paths import resource_dir
 from benchmarks.reporting.text import axis_text
+from benchmarks.reporting.variant import Variant
 from benchmarks.statistics.intervals import Interval, paired_t
 
 if TYPE_CHECKING:
@@ -23,95 +23,17 @@ if TYPE_CHECKING:
     from benchmarks.results import ResultSet
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One model variant in one setting; its points differ in the seed alone.
-
-    Attributes:
-        sweep: the sweep that declares it.
-        label: the suite's short name.
-        dataset: name of the card.
-        axes: the sweep's axis values at this setting, without the seed.
-        points: one per seed, in the order of the plan.
-    """
-
-    sweep: str
-    label: str
-    dataset: str
-    axes: Mapping[str, Any]
-    points: tuple[PlannedPoint, ...]
-
-    @property
-    def group_id(self) -> str:
-        """Identity of the setting without the seed."""
-        return self.points[0].point.group_id
-
-    @property
-    def seeds(self) -> list[int]:
-        """The seeds that the suite asks for."""
-        return [p.point.seed for p in self.points]
-
-    @property
-    def is_baseline(self) -> bool:
-        """Whether the other variants of its sweep are paired with it."""
-        return all(p.baseline is None for p in self.points)
-
-    @property
-    def model(self) -> str:
-        """Registry name of the model."""
-        return self.points[0].point.model
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it takes the idea away and keeps the budget."""
-        return MODELS.get(self.model).role == "control"
-
-    @property
-    def source(self) -> str | None:
-        """`group_id` of the variant whose budget it keeps, if it does."""
-        source = self.points[0].point.source
-        return source.group_id if source is not None else None
-
-    @property
-    def trained(self) -> bool:
-        """Whether its weights are trained (a cost sweep uses fresh ones)."""
-        return self.points[0].point.trained
-
-    @property
-    def is_student(self) -> bool:
-        """Whether it is distilled from a teacher."""
-        return self.trained and MODELS.get(self.model).source == "teacher"
-
-    @property
-    def decides_heads(self) -> bool:
-        """Whether it runs another number of heads than it has, or as many as another model does."""
-        model = MODELS.get(self.model)
-        return model.source in {"budgets", "weights", "macs"} or bool(
-            {"s_min", "budget"} & set(model.declarable())
-        )
-
-    @property
-    def halts_tokens(self) -> bool:
-        """Whether it stops computing tokens on the way; a student does if its teacher does."""
-        source = self.points[0].point.source
-        models = [self.model, *([source.model] if source is not None else [])]
-        return any("keep_ratio" in MODELS.get(model).declarable() for model in models)
-
-    @property
-    def reads_images(self) -> bool:
-        """Whether its inputs are images, whose length is their side in pixels."""
-        return MODELS.get(self.model).inputs == "image"
-
-
 class View:
     """Look-ups over one `ResultSet`; failed records count as absent here.
 
     Args:
         results: what `benchmarks.results.collect` returned.
+        reference: whether the report is to be committed.
     """
 
-    def __init__(self, results: ResultSet) -> None:
+    def __init__(self, results: ResultSet, *, reference: bool = False) -> None:
         self.results = results
+        self.reference = reference
         self.suite = results.expansion.suite
         self.ok = [record for record in results.records if record.status == "ok"]
         self._records = {(r.point_id, r.meter, r.baseline_point_id): r for r in self.ok}
@@ -123,6 +45,13 @@ class View:
         if dataset not in self._cards:
             self._cards[dataset] = find_card(dataset)
         return self._cards[dataset]
+
+    def may_show(self, dataset: str) -> bool:
+        """Whether single texts or images may stand in the report.
+
+        In one that is to be committed only if the card says so.
+        """
+        return self.card(dataset).texts_may_be_shown or not self.reference
 
     def name(self, dataset: str) -> str:
         """What results on a data set are called: as their records say, else as the card here says.
@@ -136,6 +65,20 @@ class View:
         """What commands call the suite: its name, or the path of a suite from elsewhere."""
         ours = resource_dir("suites") / f"{self.suite.name}.toml"
         return self.suite.name if self.suite.path == ours else self.suite.shown_path
+
+    def called(self, teacher: Variant) -> str:
+        """A teacher's label, with its place on the axes where it shares the label with others.
+
+        E.g. "sparse, keep_ratio 0.8".
+        """
+        same = (teacher.label, teacher.dataset)
+        alike = [v.axes for v in self.variants if (v.label, v.dataset) == same]
+        axes = [
+            axis_text(name, value)
+            for name, value in teacher.axes.items()
+            if name != "max_length" and any(other.get(name, value) != value for other in alike)
+        ]
+        return ", ".join([teacher.label, *axes])
 
     def size_of(self, variant: Variant) -> str:
         """E.g. ", at 16 x 16 pixels", where the suite has its label at several sizes; else empty."""

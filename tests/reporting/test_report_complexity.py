@@ -150,7 +150,8 @@ def test_difficulty_is_the_baselines_mean_loss(view: View) -> None:
 
 @pytest.mark.usefixtures("texts")
 def test_texts_stand_in_local_reports_only(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    local, committed = complexity(view, reference=False), complexity(view, reference=True)
+    to_commit = View(view.results, reference=True)
+    local, committed = complexity(view), complexity(to_commit)
     assert TEXTS[0] in local
     assert TEXTS[1].replace("|", "\\|") in local
     assert TEXTS[0] not in committed
@@ -159,8 +160,8 @@ def test_texts_stand_in_local_reports_only(view: View, monkeypatch: pytest.Monke
         assert "| easiest |      199 |" in text
         assert "| hardest |        0 |" in text
     allowed = DATASETS.get("sts-b").model_copy(update={"texts_may_be_shown": True})
-    monkeypatch.setattr(section, "find_card", lambda _: allowed)
-    assert TEXTS[0] in complexity(view, reference=True)
+    monkeypatch.setattr("benchmarks.reporting.view.find_card", lambda _: allowed)
+    assert TEXTS[0] in complexity(View(view.results, reference=True))
 
 
 def test_records_hold_numbers_only(view: View) -> None:
@@ -172,7 +173,7 @@ def test_records_hold_numbers_only(view: View) -> None:
 
 @pytest.mark.usefixtures("texts")
 def test_a_diagnostic_is_called_one_and_told_by_difficulty(view: View) -> None:
-    text = complexity(view, reference=False)
+    text = complexity(view)
     _, part = text.split("### Complexity of inputs of mqar (diagnostic)")
     assert all(f" pairs {n} |" in part for n in (8, 12, 16))
     assert TEXTS[0] not in part  # no pair of texts
@@ -184,7 +185,7 @@ def test_both_dials_of_a_diagnostic_are_told_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(globals(), "SUITE", SUITE.replace("mqar", "listops"))
-    text = complexity(view_of(tmp_path), reference=False)
+    text = complexity(view_of(tmp_path))
     _, part = text.split("### Complexity of inputs of listops (diagnostic)")
     assert all(f" depth {n} |" in part for n in (2, 3))
     assert all(f" digits {n} |" in part for n in (6, 8))
@@ -198,7 +199,7 @@ def test_both_dials_of_a_diagnostic_are_told_apart(
 
 def test_missing_records_are_said(tmp_path: Path) -> None:
     bare = view_of(tmp_path, keep=lambda m: m.meter.name == "accuracy")
-    assert "missing: the complexity" in complexity(bare, reference=False)
+    assert "missing: the complexity" in complexity(bare)
     assert isinstance(draw(bare), style.NotDrawn)
 
 
@@ -206,7 +207,7 @@ def test_nothing_is_said_where_nothing_was_asked(tmp_path: Path) -> None:
     path = tmp_path / "suite.toml"
     path.write_text(SUITE.replace(', "complexity"', ""), encoding="utf-8")
     suite = parse_suite(read_toml(path), path)
-    assert complexity(View(collect(suite, runs=tmp_path)), reference=False) == ""
+    assert complexity(View(collect(suite, runs=tmp_path))) == ""
 
 
 def test_figure_shows_every_measure(view: View) -> None:

@@ -51,7 +51,7 @@ def test_counts_that_no_file_gives_are_unknown(made_up: Any, monkeypatch: Any) -
 
 
 def test_a_mirrors_set_is_never_called_by_the_plain_name(made_up: Any, mirror: None) -> None:
-    text = page(on_ag_news(made_up), [], [], reference=False)
+    text = page(on_ag_news(made_up), [], [])
     assert "## Results on ag-news (mirror: a tenth)" in text
     assert "90 / 10 / 7,600" in text
     assert not re.search(r"ag-news(?! \(mirror)", text)
@@ -64,7 +64,7 @@ def test_the_records_say_what_they_were_measured_on(made_up: Any, tuning: Any) -
             keep=lambda w: w.point.dataset == "r8" and w.planned.sweep == "main",
         )
     )
-    text = page(View(made_up.results()), [], [], reference=False)
+    text = page(View(made_up.results()), [], [])
     assert "**On r8 (mirror: half):**" in text
     assert "## Results on r8 (mirror: half)" in text
     assert "yardstick: TF-IDF* | *97" not in re.sub(" +", " ", text)

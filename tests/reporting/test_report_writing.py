@@ -59,7 +59,7 @@ def test_the_command_says_that_nothing_was_measured(
 def test_the_same_records_give_the_same_bytes(finished: Any, rendered: Any) -> None:
     again = render_all(View(finished))
     assert [(f.svg, f.note) for f in again] == [(f.svg, f.note) for f in rendered]
-    pages = [page(View(finished), [], rendered, reference=False) for _ in range(2)]
+    pages = [page(View(finished), [], rendered) for _ in range(2)]
     assert pages[0] == pages[1]
 
 

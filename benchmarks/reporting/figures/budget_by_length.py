@@ -11,7 +11,8 @@ from benchmarks.reporting.text import pooled
 if TYPE_CHECKING:
     import pandas as pd
 
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 BINS = 8
 

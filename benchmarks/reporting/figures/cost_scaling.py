@@ -11,7 +11,8 @@ from benchmarks.reporting.text import listing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 Line = list[tuple[float, "Variant"]]
 DODGE = 0.012

@@ -35,7 +35,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
     }
     several = len({s.teacher.group_id for own in shown.values() for s in own}) > 1
     labels = {
-        s.variant.group_id: f"{s.name} of {s.teacher.label}{view.size_of(s.teacher)}"
+        s.variant.group_id: f"{s.name} of {view.called(s.teacher)}{view.size_of(s.teacher)}"
         if several
         else s.name
         for own in shown.values()

@@ -30,7 +30,8 @@ from benchmarks.reporting.figures import (
 from benchmarks.reporting.students import students
 
 if TYPE_CHECKING:
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 Group = Literal[

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 TEACHER = "teacher"
 PLACES = ((-8, -6), (8, -6), (-8, 6), (8, 6))
@@ -51,7 +52,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             ax.set_xlabel(title)
         line[0].set_ylabel("test accuracy (%)")
         teacher = own[0].teacher
-        line[0].set_title(style.wrapped(f"{teacher.label} on {view.inputs_of(teacher)}"))
+        line[0].set_title(style.wrapped(f"{view.called(teacher)} on {view.inputs_of(teacher)}"))
     style.legend_below(figure, list(axes.flat))
     seeds = max(len(s.variant.points) for row in rows for s in row)
     return style.Drawing(

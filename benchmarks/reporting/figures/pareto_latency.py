@@ -9,7 +9,8 @@ from benchmarks.reporting.figures.fronts import front
 
 if TYPE_CHECKING:
     from benchmarks.records import Value
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 def draw(view: View) -> style.Drawing | style.NotDrawn:

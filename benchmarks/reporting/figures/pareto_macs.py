@@ -11,7 +11,8 @@ from benchmarks.reporting.text import counted
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 def draw(view: View) -> style.Drawing | style.NotDrawn:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 DELETION = "deleted, untrained"
 DODGE = 0.14
@@ -46,7 +47,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
         _shade(view, column, teacher)
         column[0].axhline(0.0, color=style.INK, lw=0.8)
         _scale(column[0])
-        column[0].set_title(style.wrapped(f"{teacher.label} on {view.inputs_of(teacher)}"))
+        column[0].set_title(style.wrapped(f"{view.called(teacher)} on {view.inputs_of(teacher)}"))
         column[-1].set_xlabel("replaced layer, counted from 0")
         column[-1].set_xticks(range(own[0].depth))
     axes[0][0].set_ylabel("test accuracy lost (points)")

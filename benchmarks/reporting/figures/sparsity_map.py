@@ -14,7 +14,8 @@ from benchmarks.reporting.text import counted
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 MEASURE = "concentration"
 
@@ -35,7 +36,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
             ax.grid(visible=False)
             ax.set_xticks(range(values.shape[0]))
             ax.set_yticks([])
-            ax.set_title(style.wrapped(f"{teacher.label}, {QUERIES[queries]}"))
+            ax.set_title(style.wrapped(f"{view.called(teacher)}, {QUERIES[queries]}"))
             ax.set_xlabel("layer, counted from 0")
         row[0].set_ylabel("heads, sparsest\non top")
     if image is not None:

@@ -9,7 +9,8 @@ from benchmarks.reporting.figures.axes import TITLES, lines, numeric
 from benchmarks.reporting.text import counted, listing
 
 if TYPE_CHECKING:
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 SHOWN = (("accuracy", 100.0), ("mean_s", 1.0))

@@ -67,9 +67,9 @@ TITLE_WIDTH = 32
 """Characters of a panel's title on one line; a mirror's name is longer."""
 
 
-def wrapped(title: str) -> str:
-    """A panel's title, broken into lines where it is long."""
-    return textwrap.fill(title, TITLE_WIDTH)
+def wrapped(title: str, width: int = TITLE_WIDTH) -> str:
+    """A panel's title, broken into lines of `width` characters where it is long."""
+    return textwrap.fill(title, width)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from benchmarks.reporting.text import counted, layers_text
 
 if TYPE_CHECKING:
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 TEACHER = "teacher"
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 LOSS, SCHEDULE, TASK = "loss_", "schedule_", "task"
 ROWS = ("task loss", "terms added to it", "mean s", "entropy of p / log H", "schedules")

@@ -23,7 +23,8 @@ from benchmarks.reporting.text import (
 
 if TYPE_CHECKING:
     from benchmarks.checking.verdicts import ClaimResult
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
     from benchmarks.statistics.intervals import Interval
 
 MARGIN = 0.01

@@ -162,7 +162,8 @@ REPLACEMENT: tuple[Choice, ...] = (
     Choice(
         "class token of a teacher that halts tokens",
         "mode `s2s`: it never halts, and its remainder is added once, where the published code adds it anew "
-        "in each layer after its threshold",
+        "in each layer after its threshold; its gate has a centre of its own, above its scores, where the "
+        "published one is shared with the patches, so that it starts as the last layer's output",
         ("avit",),
     ),
     Choice(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.data.card import find_card
 from benchmarks.data.generated import GeneratedTask
 from benchmarks.errors import FrugalbenchError
 from benchmarks.reporting.complexity import (
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from benchmarks.data.card import Card
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 SHOWN = 5
 """Easiest, and hardest, inputs shown of a set of pairs."""
@@ -47,28 +47,21 @@ LEAD = (
 )
 
 
-def complexity(view: View, *, reference: bool) -> str:
+def complexity(view: View) -> str:
     """A part for each data set whose inputs' complexity was measured; empty where the suite asks none.
 
-    Args:
-        view: the suite's results.
-        reference: whether the report is to be committed: then it holds row ids in place of texts,
-            unless the card says that texts may be shown.
+    Where texts may not be shown their row ids stand.
     """
     parts = []
     for dataset, variants in view.main.items():
         if view.plans(variants, "complexity"):
-            card = find_card(dataset)
+            card = view.card(dataset)
             role = f" ({card.role})" if card.role else ""
             parts.append(f"### Complexity of inputs of {view.name(dataset)}{role}")
-            parts.append(_of_dataset(view, card, variants, texts=_may_show(card, reference)))
+            parts.append(_of_dataset(view, card, variants, texts=view.may_show(dataset)))
     return (
         "\n\n".join(["## Does s follow the complexity of inputs?", LEAD, *parts]) if parts else ""
     )
-
-
-def _may_show(card: Card, reference: bool) -> bool:
-    return card.texts_may_be_shown or not reference
 
 
 def _of_dataset(view: View, card: Card, variants: Sequence[Variant], *, texts: bool) -> str:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.reporting.students import Deletion
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 KEPT = {
     "top_k_overlap": "of these, among the most attended",
@@ -60,8 +61,8 @@ def which_matter(view: View, teacher: Variant) -> str:
     rest = [d.layers[0] for d in singles if not d.informative]
     margin = points(singles[0].margin).lstrip("+")
     text = (
-        f"Deleting the attention of one layer of `{teacher.label}`{view.size_of(teacher)}, without any "
-        f"training, costs {margin} points or more of validation accuracy in "
+        f"Deleting the attention of one layer of `{view.called(teacher)}`{view.size_of(teacher)}, "
+        f"without any training, costs {margin} points or more of validation accuracy in "
     )
     unclear = layers_text([d.layers[0] for d in singles if d.unclear])
     open_ = (
@@ -98,7 +99,7 @@ def _teacher(view: View, teacher: Variant) -> str:
             for d in deleted.values()
             if d.group
         ]
-    heading = f"### `{teacher.label}` on {view.inputs_of(teacher)}"
+    heading = f"### `{view.called(teacher)}` on {view.inputs_of(teacher)}"
     parts = [heading, which_matter(view, teacher), _ratios(view, teacher), table(headers, rows)]
     return "\n\n".join(part for part in parts if part)
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from benchmarks.data.card import Card
     from benchmarks.planning.plan import Measurable
     from benchmarks.records import DataUsed, Record
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 CUT = re.compile(r"(\d+) of (\d+) inputs cut to (\d+) tokens")

@@ -145,12 +145,12 @@ def _missing(view: View) -> list[str]:
     ]
 
 
-def repeat(view: View, *, reference: bool) -> str:
+def repeat(view: View) -> str:
     """The commands that make this report again, and where to read on."""
     suite = view.suite_argument
     accepted = (
         "This is the accepted reference: `frugalbench check` compares new results with it. "
-        if reference
+        if view.reference
         else ""
     )
     command = f"```sh\npip install nox\nnox -s bench -- {suite}    # run + report + check\n```"

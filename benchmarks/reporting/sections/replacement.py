@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.reporting.sections.sparse_teachers import sparse_teacher_section
 from benchmarks.reporting.sparse_layers import MEASURES, QUERIES, correlations, reading
-from benchmarks.reporting.sparse_teachers import course, kept, sparse_teachers
 from benchmarks.reporting.students import (
     continued,
     deletions,
@@ -19,7 +19,7 @@ from benchmarks.reporting.text import (
     NOT_APPLICABLE,
     bounds,
     counted,
-    difference_text,
+    gap_cell,
     gap_text,
     layers_text,
     percent,
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.reporting.sparse_layers import LayerCorrelation
-    from benchmarks.reporting.sparse_teachers import SparseTeacher
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
     from benchmarks.statistics.intervals import Interval
 
 HELD = {
@@ -53,15 +53,6 @@ CORRELATION_NOTE = (
     "what the student loses in which that layer has no attention and nothing in its place (`identity`). The "
     "first measure decides, which is our choice; the others stand beside it."
 )
-SPARSE_TEACHER_NOTE = (
-    "Patches kept: share, mean over layers; wanted before fine-tuning, reached on the validation split. "
-    "Gap: the teacher's test accuracy less its student's; narrower and better: against the plain "
-    "teacher's pair with the same module in the same layers, paired over seeds, with a 95 % t interval "
-    "from two seeds on. A gap can narrow because the teacher got worse, so the student's own accuracy "
-    "says whether anything is won. The last column is the student's validation accuracy after so many "
-    "tenths of its samples (stage 1, in which only the new modules are trained, comes first): whether it "
-    "learns faster."
-)
 
 
 def replacement(view: View) -> str:
@@ -74,9 +65,9 @@ def replacement(view: View) -> str:
         own = [s for s in found if s.teacher.group_id == group]
         own.sort(key=lambda s: (len(s.replaced), s.replaced))
         teacher = own[0].teacher
-        heading = f"### Students of `{teacher.label}` on {view.inputs_of(teacher)}"
+        heading = f"### Students of `{view.called(teacher)}` on {view.inputs_of(teacher)}"
         parts += [heading, _accuracies(view, own), *_costs(view, own)]
-    parts += [_correlations(view), _sparse_teachers(view)]
+    parts += [_correlations(view), sparse_teacher_section(view)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -96,11 +87,11 @@ def _accuracies(view: View, own: Sequence[Student]) -> str:
                 layers_text(student.replaced),
                 f"`{student.name}`" if student.replaced else _trained_on(student, own),
                 percent(accuracy) if accuracy is not None else MISSING,
-                _gap(drop(view, student)),
-                _gap(view.difference(on.variant, student.variant, "accuracy"))
+                gap_cell(drop(view, student)),
+                gap_cell(view.difference(on.variant, student.variant, "accuracy"))
                 if on is not None and on is not student
                 else NOT_APPLICABLE,
-                _gap(view.difference(student.variant, empty.variant, "accuracy"))
+                gap_cell(view.difference(student.variant, empty.variant, "accuracy"))
                 if empty is not None
                 else NOT_APPLICABLE,
                 f"{gap_text(alone.drop, bare=True)}{mark}" if alone else NOT_APPLICABLE,
@@ -248,7 +239,7 @@ def _correlations(view: View) -> str:
     rows: dict[tuple[str, str, str], dict[str, str]] = {}
     for c in found:
         measure = MEASURES[c.measure] + (f", {QUERIES[c.queries]}" if c.queries != "all" else "")
-        of = f"`{c.name}`" + (f" in `{c.teacher.label}`" if _many(found) else "")
+        of = f"`{c.name}`" + (f" in `{view.called(c.teacher)}`" if _many(found) else "")
         interval = "" if c.rho.method == "single" else f" {span(c.rho.low, c.rho.high, 2)}"
         rows.setdefault((c.teacher.group_id, of, measure), {})[c.held] = (
             f"{c.rho.estimate:+.2f}{interval}"
@@ -274,7 +265,7 @@ def sparser_cost_less(view: View) -> str:
     told = []
     for key in dict.fromkeys((c.teacher.group_id, c.name) for c in found):
         own = [c for c in found if (c.teacher.group_id, c.name) == key]
-        of = f"`{own[0].name}`" + (f" in `{own[0].teacher.label}`" if _many(found) else "")
+        of = f"`{own[0].name}`" + (f" in `{view.called(own[0].teacher)}`" if _many(found) else "")
         rhos = [f"{_rho(c.rho)} with {HELD[c.held]} held fixed" for c in own]
         told.append(f"for {of} {reading(own)} ({', '.join(rhos)})")
     return f'"Sparser layers cost less to replace": {"; ".join(told)}.' if told else ""
@@ -287,81 +278,3 @@ def _many(found: Sequence[LayerCorrelation]) -> bool:
 def _rho(rho: Interval) -> str:
     interval = "" if rho.method == "single" else f" {span(rho.low, rho.high, 2)}"
     return f"rho {rho.estimate:+.2f}{interval}"
-
-
-def _sparse_teachers(view: View) -> str:
-    found = sparse_teachers(view)
-    if not found:
-        return ""
-    rows = []
-    plains = {p.plain.variant.group_id: p.plain for p in found}
-    for plain in plains.values():
-        rows.append([*_pair(view, plain), NOT_APPLICABLE, NOT_APPLICABLE])
-        rows += [
-            [*_pair(view, pair.sparse), _gap(pair.narrowed), _gap(pair.gained)]
-            for pair in found
-            if pair.plain == plain
-        ]
-    headers = [
-        "teacher", "patches kept: wanted, reached", "replaced", "teacher (%)", "student (%)",
-        "gap (points)", "gap narrower by (points)", "student better by (points)",
-        "validation after 1, 5, 10 tenths (%)",
-    ]  # fmt: skip
-    rows = [[*row[:6], *row[7:], row[6]] for row in rows]
-    return "\n\n".join(
-        [
-            "### Does a sparse teacher narrow the gap?",
-            narrows_the_gap(view),
-            table(headers, rows, align="lrl" + "r" * 6),
-            SPARSE_TEACHER_NOTE,
-        ]
-    )
-
-
-def _pair(view: View, student: Student) -> list[str]:
-    teacher = student.teacher
-    before, after = (view.mean(v, "accuracy", "accuracy") for v in (teacher, student.variant))
-    gap = drop(view, student)
-    wanted = view.config(teacher).get("keep_ratio") if teacher.halts_tokens else None
-    reached = kept(view, teacher)
-    shares = [f"{x:.2f}" if x is not None else MISSING for x in (wanted, reached)]
-    accuracies = [accuracy for _, accuracy in course(view, student)]
-    tenths = [percent(accuracies[i]) for i in (0, 4, 9)] if len(accuracies) > 9 else [MISSING]
-    return [
-        f"`{teacher.label}`",
-        "all" if not teacher.halts_tokens else ", ".join(shares),
-        f"{layers_text(student.replaced)} by `{student.name}`",
-        *(percent(a) if a is not None else MISSING for a in (before, after)),
-        _gap(gap),
-        ", ".join(tenths),
-    ]
-
-
-def narrows_the_gap(view: View) -> str:
-    """The paper's second reading, judged over seeds; empty where nothing was measured."""
-    told = [
-        _narrowing(pair, pair.narrowed, pair.gained)
-        for pair in sparse_teachers(view)
-        if pair.narrowed and pair.gained
-    ]
-    if not told:
-        return ""
-    return f'"A sparse teacher narrows the gap": {"; ".join(told)}.'
-
-
-def _narrowing(pair: SparseTeacher, gap: Interval, gained: Interval) -> str:
-    of = (
-        f"the gap of `{pair.sparse.variant.label}` to `{pair.sparse.teacher.label}` against that of "
-        f"`{pair.plain.variant.label}` to `{pair.plain.teacher.label}`:"
-    )
-    if gap.method == "single":
-        return f"{of} narrower by {gap_text(gap)} points, on one seed, which decides nothing"
-    word = "shown" if gap.low > 0 else "the opposite is shown" if gap.high < 0 else "not shown"
-    return (
-        f"{of} {word}, narrower by {gap_text(gap)} points; accuracy of the student itself "
-        f"{difference_text(gained)}"
-    )
-
-
-def _gap(gap: Interval | None) -> str:
-    return MISSING if gap is None else gap_text(gap)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.reporting.sections.layers import which_matter
-from benchmarks.reporting.sections.replacement import narrows_the_gap, sparser_cost_less
+from benchmarks.reporting.sections.replacement import sparser_cost_less
+from benchmarks.reporting.sections.sparse_teachers import narrows_the_gap
 from benchmarks.reporting.students import continued, students, teachers
 from benchmarks.reporting.text import bounds, difference_text, layers_text, ratio
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from benchmarks.records import Value
     from benchmarks.reporting.students import Student
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 def student_lines(view: View, dataset: str) -> Iterator[str]:
@@ -27,7 +29,7 @@ def student_lines(view: View, dataset: str) -> Iterator[str]:
         if matter := which_matter(view, teacher):
             yield matter
         own = [s for s in found if s.teacher.group_id == teacher.group_id]
-        of = f" of `{teacher.label}`" if several else ""
+        of = f" of `{view.called(teacher)}`" if several else ""
         yield from _lost(view, own, of)
         yield from _time(view, own, of)
 

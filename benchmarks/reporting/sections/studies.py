@@ -16,7 +16,8 @@ from benchmarks.reporting.text import (
 )
 
 if TYPE_CHECKING:
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 
 def studies(view: View) -> str:

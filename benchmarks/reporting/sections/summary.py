@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from benchmarks.checking.claim_files import Claim
     from benchmarks.checking.verdicts import ClaimResult
     from benchmarks.records import Value
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 CONTROLS = {
     "fewer-heads": "dense, fewer heads, about equal MACs",

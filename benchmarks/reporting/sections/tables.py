@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.data.card import Yardstick
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 COST_NOTE = (
     "Multiply-accumulates (MACs; FLOPs are twice that) of one test input at its own length, without "

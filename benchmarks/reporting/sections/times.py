@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from benchmarks.records import Record, Value
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 SAME_PEAK = 0.001
 """Peaks at most this far apart (share) are called the same; a mask of heads takes a few bytes."""

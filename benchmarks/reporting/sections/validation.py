@@ -18,7 +18,8 @@ from benchmarks.reporting.text import (
 
 if TYPE_CHECKING:
     from benchmarks.records import Value
-    from benchmarks.reporting.view import Variant, View
+    from benchmarks.reporting.variant import Variant
+    from benchmarks.reporting.view import View
 
 Validated = list[tuple["Variant", "Value"]]
 

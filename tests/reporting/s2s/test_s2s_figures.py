@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.colors import to_rgba
 
@@ -18,6 +19,7 @@ from benchmarks.reporting.figures import (
     teacher_sparsity,
 )
 from benchmarks.reporting.figures.gallery import GALLERY, render_all
+from benchmarks.reporting.students import teachers
 from benchmarks.reporting.view import View
 from benchmarks.results import collect
 
@@ -124,6 +126,15 @@ def test_a_row_of_maps_for_each_teacher(s2s_view: View) -> None:
     assert axes[0].images[0].get_array().shape == (3, 8)
 
 
+def test_a_map_shows_the_seeds_mean_of_each_head_the_sparsest_on_top(s2s_view: View) -> None:
+    axes = drawn(sparsity_map.draw(s2s_view)).figure.axes
+    records = s2s_view.records(teachers(s2s_view)[0], "sparsity")
+    for ax, queries in zip(axes, ("all", "class"), strict=False):
+        of_heads = [record.series[f"concentration_{queries}"][3] for record in records]
+        found = ax.images[0].get_array()[:, 3]
+        assert list(found) == pytest.approx([np.mean([x[i] for x in of_heads]) for i in (2, 1, 0)])
+
+
 def test_only_halting_teachers_have_kept_patches(s2s_view: View) -> None:
     axes = drawn(kept_tokens.draw(s2s_view)).figure.axes
     assert [ax.get_ylabel() for ax in axes if ax.get_ylabel().startswith("teacher")] == [
@@ -132,11 +143,51 @@ def test_only_halting_teachers_have_kept_patches(s2s_view: View) -> None:
     assert axes[0].images[0].get_array().shape == (8, 8)
 
 
+def test_the_images_stand_above_the_maps_where_they_may_be_shown(
+    s2s_view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = drawn(kept_tokens.draw(s2s_view))
+    assert "images themselves are left out" in bare.caption
+    pixels = np.arange(32 * 32 * 3).reshape(32, 32, 3) % 256
+    asked: list[tuple[str, int]] = []
+
+    def found(view: View, dataset: str, row_ids: Any, side: int) -> dict[int, Any]:
+        asked.append((dataset, side))
+        return dict.fromkeys(row_ids, pixels)
+
+    monkeypatch.setattr(kept_tokens, "pictures", found)
+    drawing = drawn(kept_tokens.draw(s2s_view))
+    assert asked == [("cifar-10", 32)]  # once for both teachers, which saw the same images
+    assert drawing.figure.axes[0].images[0].get_array().shape == (32, 32, 3)
+    labels = [ax.get_ylabel().replace("\n", " ") for ax in drawing.figure.axes]
+    assert [label for label in labels if label] == [
+        "cifar-10", "teacher-80", "teacher-50", "layers that computed the patch (share)",
+    ]  # fmt: skip
+    assert [ax.get_xlabel() for ax in drawing.figure.axes[8:24]] == [
+        *[""] * 8, *[f"row {11 * i}" for i in range(8)],
+    ]  # fmt: skip
+    assert "above them the images" in drawing.caption
+
+
 def test_sparser_teachers_stand_at_the_ratios_reached(s2s_view: View) -> None:
     right = drawn(teacher_sparsity.draw(s2s_view)).figure.axes[1]
     lines = {line.get_label(): line for line in right.get_lines()}
     assert list(lines["teacher"].get_xdata()) == pytest.approx([0.53, 0.78, 1.0])
     assert list(lines["teacher"].get_ydata()) == pytest.approx([64, 69, 70])
+
+
+def test_the_gap_to_a_sparser_teacher_stands_at_its_ratio(s2s_view: View, reach: Any) -> None:
+    left = drawn(teacher_sparsity.draw(s2s_view)).figure.axes[0]
+    line = next(c for c in left.containers if c.get_label() == "bilstm in 4-7").lines[0]
+    teacher, student = (
+        next(v for v in s2s_view.variants if v.label == label)
+        for label in ("teacher-50", "student-50")
+    )
+    gaps = [
+        reach(t.point) - reach(s.point) for t, s in zip(teacher.points, student.points, strict=True)
+    ]
+    assert line.get_xdata()[0] == pytest.approx(0.53)
+    assert line.get_ydata()[0] == pytest.approx(100 * sum(gaps) / 3, abs=0.02)
 
 
 def test_time_of_the_teacher_is_one_and_a_student_slower_than_it_stands_right_of_it(
@@ -148,6 +199,33 @@ def test_time_of_the_teacher_is_one_and_a_student_slower_than_it_stands_right_of
         xs.setdefault(str(line.get_label()), []).append(float(line.get_xdata()[0]))
     assert xs["teacher"] == [1.0]
     assert min(xs["bilstm"]) > 1 > min(xs["identity"])
+
+
+def test_a_student_stands_at_its_parameters(s2s_view: View, reach: Any) -> None:
+    last = drawn(hybrid_fronts.draw(s2s_view)).figure.axes[2]
+    assert last.get_xlabel() == "parameters (M)"
+    marks = [line for line in last.get_lines() if line.get_label() == "bilstm"]
+    (mark,) = (line for line in marks if line.get_xdata()[0] == 0.94)
+    own = next(
+        v
+        for v in s2s_view.variants
+        if v.label == "bilstm" and v.axes.get("replace") == [4, 5, 6, 7]
+    )
+    accuracy = sum(reach(p.point) for p in own.points) / 3
+    assert mark.get_ydata()[0] == pytest.approx(100 * accuracy, abs=0.02)
+
+
+def test_a_course_at_four_tenths(s2s_view: View, reach: Any) -> None:
+    panel = next(
+        ax
+        for ax in drawn(distillation.draw(s2s_view)).figure.axes
+        if ax.get_title() == "layers 4-7 replaced"
+    )
+    line = next(line for line in panel.get_lines() if line.get_label() == "bilstm of teacher")
+    own = next(v for v in s2s_view.variants if v.label == "bilstm-last-half")
+    reached = sum(reach(p.point) - 0.3 * 0.6**2 for p in own.points) / 3
+    assert line.get_xdata()[3] == 4.0
+    assert line.get_ydata()[3] == pytest.approx(100 * reached)
 
 
 def test_the_course_of_each_student_ends_at_all_samples(s2s_view: View) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from benchmarks.checking.claim_files import load_claims
 from benchmarks.checking.claims import evaluate_claim
@@ -12,11 +14,8 @@ from benchmarks.reporting.sections.kernels import kernel_section
 from benchmarks.reporting.sections.layers import layers, which_matter
 from benchmarks.reporting.sections.overview import setting
 from benchmarks.reporting.sections.provenance import ours
-from benchmarks.reporting.sections.replacement import (
-    narrows_the_gap,
-    replacement,
-    sparser_cost_less,
-)
+from benchmarks.reporting.sections.replacement import replacement, sparser_cost_less
+from benchmarks.reporting.sections.sparse_teachers import narrows_the_gap
 from benchmarks.reporting.sections.students_summary import student_lines
 from benchmarks.reporting.sections.summary import summary
 from benchmarks.reporting.sections.tables import results
@@ -37,7 +36,7 @@ from benchmarks.statistics.intervals import Interval, paired_t
 
 @pytest.fixture(scope="module")
 def text(s2s_view: View) -> str:
-    return page(s2s_view, [], [], reference=False)
+    return page(s2s_view, [], [])
 
 
 def cells(text: str, *starts: str) -> list[str]:
@@ -72,6 +71,15 @@ def test_uninformative_layers_and_groups_are_marked(s2s_view: View) -> None:
     assert cells(told, "6")[1:3] == ["+0.4 [+0.3, +0.5]", "**no**"]
     assert cells(told, "6-7 (quarter 4)")[2] == "**no**"
     assert cells(told, "4-7 (last half)")[1:3] == ["+4.0 [+3.0, +5.0]", "yes"]
+
+
+def test_ratios_wanted_and_reached_in_one_sentence(s2s_view: View) -> None:
+    start = "Patches kept, mean over layers: "
+    told = [row for row in layers(s2s_view).splitlines() if row.startswith(start)]
+    assert told == [
+        f"{start}0.80 wanted, 0.81 after calibration, 0.78 reached after fine-tuning.",
+        f"{start}0.50 wanted, 0.49 after calibration, 0.53 reached after fine-tuning.",
+    ]
 
 
 def test_one_seed_of_deletion_has_the_interval_over_inputs(s2s: Any, s2s_tuning: Any) -> None:
@@ -208,6 +216,44 @@ def test_the_first_reading_has_to_survive(s2s_view: View) -> None:
 
 
 @pytest.mark.parametrize(
+    ("measure", "queries"), [("concentration", "all"), ("hoyer", "all"), ("hoyer", "class")]
+)
+def test_rhos_of_one_seed_traced_by_hand(
+    s2s: Any, s2s_tuning: Any, reach: Any, measure: str, queries: str
+) -> None:
+    s2s.write(
+        s2s_tuning(keep=lambda w: w.point.seed == 1 and w.meter.name in {"accuracy", "sparsity"})
+    )
+    view = View(s2s.results())
+    found = {
+        c.held: c.rho.estimate
+        for c in correlations(view)
+        if (c.name, c.measure, c.queries) == ("bilstm", measure, queries)
+    }
+
+    def lost(label: str) -> list[float]:
+        # but for what the teacher reaches, which is the same for all layers
+        return [
+            -round(reach(v.points[1].point), 4)
+            for v in view.variants
+            if (v.sweep, v.label) == ("layers", label) and len(v.axes["replace"]) == 1
+        ]
+
+    of = {"measure": measure, "queries": queries}
+    teacher = teachers(view)[0]
+    sparse = [view.mean(teacher, "sparsity", "sparsity", **of, layer=i) for i in range(8)]
+    gone = lost("identity")
+    fixed = {"depth": [range(8)], "deletion": [gone], "both": [range(8), gone]}
+    wanted = {"nothing": stats.spearmanr(sparse, lost("bilstm")).statistic}
+    for held, others in fixed.items():
+        columns = np.column_stack([sparse, lost("bilstm"), *others])
+        # a partial correlation is read from the inverse of all correlations
+        inverse = np.linalg.inv(stats.spearmanr(columns).statistic)
+        wanted[held] = -inverse[0, 1] / (inverse[0, 0] * inverse[1, 1]) ** 0.5
+    assert found == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
     ("plain", "held", "words"),
     [
         ((-0.9, -0.5), (-0.8, -0.2), "shown, and it survives"),
@@ -279,7 +325,7 @@ def test_what_is_ours_is_of_this_paper(s2s_view: View) -> None:
     told = ours(s2s_view)
     assert "S2S (From Sparsity to Simplicity, arXiv 2605.18865)" in told
     assert told.count("FAR") == 1
-    for word in ("stage1_share", "added once", "keep_ratio", "one point", "fused"):
+    for word in ("stage1_share", "added once", "a centre of its own", "keep_ratio", "one point", "fused"):
         assert word in told
     assert "budget network" not in told
     assert "a head that is not selected" not in told
@@ -290,7 +336,7 @@ def test_one_seed_decides_nothing(s2s: Any, s2s_tuning: Any) -> None:
     view = View(s2s.results())
     assert "one seed decides nothing" in sparser_cost_less(view)
     assert "on one seed, which decides nothing" in narrows_the_gap(view)
-    told = page(view, [], [], reference=False)
+    told = page(view, [], [])
     assert "nan" not in told
     assert cells(told, "4-7", "`bilstm`")[3] == "+0.9"
 
@@ -300,13 +346,13 @@ def test_one_seed_decides_nothing(s2s: Any, s2s_tuning: Any) -> None:
 )
 def test_a_page_of_one_meter_alone(s2s: Any, s2s_tuning: Any, meter: str) -> None:
     s2s.write(s2s_tuning(keep=lambda w: w.meter.name == meter))
-    told = page(View(s2s.results()), [], [], reference=False)
+    told = page(View(s2s.results()), [], [])
     assert "partial" in told
     assert "nan" not in told.replace("naninf", "")
 
 
 def test_a_page_of_no_records(s2s: Any) -> None:
-    told = page(View(s2s.results()), [], [], reference=False)
+    told = page(View(s2s.results()), [], [])
     assert "Nothing was measured yet" in told
     assert "missing" in cells(told, "4-7", "`bilstm`")
 
