@@ -94,6 +94,18 @@ def test_index_sets_are_an_axis_of_the_students_alone() -> None:
     assert all(student.source == students[0].source for student in students)
 
 
+def test_a_teacher_s_keep_ratio_is_an_axis_and_each_has_students_of_its_own() -> None:
+    variants = [
+        {"label": "teacher", "model": "vit"},
+        {"label": "sparse", "model": "avit", "base": "teacher"},
+        {"label": "student", "model": "vit-hybrid", "source": "sparse", "params": {"replace": [1]}},
+    ]
+    points = expanded({}, axes={"keep_ratio": [0.8, 0.4]}, variants=variants).points
+    students = [p.point for p in points if p.point.model == "vit-hybrid"]
+    assert {s.source.params["keep_ratio"] for s in students if s.source} == {0.8, 0.4}
+    assert len(points) == 5
+
+
 def test_a_text_students_texts_are_in_its_teachers_vocabulary() -> None:
     teacher = Point("bert", {"pretrained": "minilm-l6"}, "r8", 32)
     student = Point("bert-hybrid", {"replace": [5]}, "r8", 32, source=teacher)

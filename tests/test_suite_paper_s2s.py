@@ -28,30 +28,30 @@ def test_every_student_of_the_study_is_there_with_its_controls() -> None:
         assert point.source is not None
         assert point.params["samples"] % 300 == 0
         assert planned.baseline is not None
-        if point.source.model == "vit" and not planned.sweep.endswith("sparse"):
+        if point.source.model == "vit" and "sparse" not in planned.sweep:
             assert point.source == planned.baseline
             assert point.source.pretrained == f"deit-{point.label.partition('-')[0]}"
             key = (point.dataset, point.source.params["d_model"], point.label.partition("-")[2])
             students.setdefault(key, set()).add(tuple(point.params.get("replace", ())))
-    for dataset in STANDS_FOR:
-        for width in (192, 384):
-            for mixer in ("bilstm", "bimamba", "identity"):
-                assert students[dataset, width, mixer] == GROUPS
-            assert students[dataset, width, "continued"] == {()}
+    for dataset, width in (*[(d, w) for d in STANDS_FOR for w in (192, 384)], ("imagenet-1k", 768)):
+        for mixer in ("bilstm", "bimamba", "identity"):
+            assert students[dataset, width, mixer] == GROUPS
+        assert students[dataset, width, "continued"] == {()}
+    assert len(students) == 5 * 4
 
 
 def test_sparse_teachers_are_trained_without_mixup_and_keep_less_and_less() -> None:
     found: dict[str, set[float]] = {name: set() for name in STANDS_FOR}
     for planned in expand(load_suite(WHOLE)).points:
         point, recipe = planned.point, Recipe.from_declared(planned.point.recipe or {})
-        sparse = planned.sweep.endswith("sparse")
+        sparse = "sparse" in planned.sweep
         assert (recipe.mixup, recipe.cutmix) == ((0.0, 0.0) if sparse else (0.8, 1.0))
         assert (recipe.label_smoothing, recipe.weight_decay) == (0.1, 0.05)
         if point.model == "avit":
             assert point.base is not None
             assert point.base.pretrained == "deit-tiny"
             found[point.dataset].add(point.params["keep_ratio"])
-    assert set(map(tuple, map(sorted, found.values()))) == {(0.4, 0.6, 0.8)}
+    assert set(map(tuple, map(sorted, found.values()))) == {(0.4, 0.6, 0.8, 1.0)}
 
 
 def test_it_is_planned_at_least_where_rows_are_unknown(
@@ -63,10 +63,10 @@ def test_it_is_planned_at_least_where_rows_are_unknown(
     said = capsys.readouterr().out
     assert "at least" in said
     assert "to fetch first: cifar-100, imagenet-1k" in said
-    assert "weights to fetch first: deit-small, deit-tiny (111 MB)" in said
+    assert "weights to fetch first: deit-base, deit-small, deit-tiny (457 MB)" in said
     assert app.run(["plan", WHOLE, "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert made["weights_to_fetch"] == ["deit-small", "deit-tiny"]
+    assert made["weights_to_fetch"] == ["deit-base", "deit-small", "deit-tiny"]
 
 
 def test_the_reduction_has_every_sweep_variant_and_meter() -> None:
@@ -84,7 +84,7 @@ def test_the_reduction_has_every_sweep_variant_and_meter() -> None:
     points = [planned.point for planned in expand(small).points]
     assert not any(p.pretrained for p in points)
     assert {p.params["depth"] for p in points} == {4}
-    assert {p.params["d_model"] for p in points} == {32, 48}
+    assert {p.params["d_model"] for p in points} == {32, 48, 64}
     assert {p.params["samples"] for p in points if p.model == "vit-hybrid"} == {1280}
 
 
