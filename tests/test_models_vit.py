@@ -94,17 +94,28 @@ def test_blocks_and_logits_are_those_of_timm(layer_scale: bool) -> None:
 @pytest.mark.parametrize(
     ("size", "width", "heads"), [("tiny", 192, 3), ("small", 384, 6), ("base", 768, 12)]
 )
-def test_deits_state_dicts_fit_unchanged(size: str, width: int, heads: int) -> None:
-    timm = timm_module()
+def test_deits_state_dicts_fit_unchanged_and_say_the_same(
+    size: str, width: int, heads: int
+) -> None:
+    torch.manual_seed(0)
+    other = timm_module().create_model(f"deit_{size}_patch16_224").eval()
+    randomise(other, 0.02)
+    config = ViTConfig(
+        depth=12, d_model=width, n_heads=heads, patch_size=16, max_length=224, n_classes=1000
+    )
     with torch.device("meta"):
-        theirs = timm.create_model(f"deit_{size}_patch16_224").state_dict()
-        config = ViTConfig(
-            depth=12, d_model=width, n_heads=heads, patch_size=16, max_length=224, n_classes=1000
-        )
-        ours = ViT(config).state_dict()
-    assert {name: tensor.shape for name, tensor in ours.items()} == {
-        name: tensor.shape for name, tensor in theirs.items()
-    }
+        model = ViT(config).eval()
+    model.load_state_dict(other.state_dict(), assign=True)
+    ours, logits = block_outputs(model, images(224, batch=1))
+    theirs: list[Tensor] = []
+    for block in other.blocks:
+        block.register_forward_hook(lambda *a: theirs.append(a[2]))
+    with torch.no_grad():
+        expected = other(images(224, batch=1))
+    assert len(ours) == len(theirs) == 12
+    for mine, its in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, its, rtol=1e-4, atol=1e-4 * float(its.abs().max()))
+    torch.testing.assert_close(logits, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_hidden_states_are_those_of_transformers_vit() -> None:

@@ -134,7 +134,7 @@ options = { latency = { n_processes = 1 } }
         ),
         (
             'reduces = "replacement"\n[sweeps.layers]\noptions.latency = { n_processes = 1 }',
-            "sweeps.layers.options.latency: sweep 'layers' .*has no meter 'latency' .*it: groups$",
+            "sweeps.layers.options.latency: sweep 'layers' .*has no meter 'latency' .*it: last-few, groups$",
         ),
         (
             'reduces = "starts.toml"\n[every]\noptions.latency = { n_processes = 1 }',
