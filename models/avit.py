@@ -23,6 +23,8 @@ from models.vit import Block, ViT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from torch import nn
+
     from models.avit_config import AViTConfig
     from models.mixers.interface import TokenMixer
 
@@ -286,6 +288,8 @@ def _of_kept(mixer: TokenMixer, rows: Tensor, mask: Tensor) -> Tensor:
     Returns:
         (batch * tokens, n_heads * head_dim), zero where a token is not kept.
     """
+    if not bool(mask.any()):
+        return rows.new_zeros(len(rows), cast("nn.Linear", mixer.proj).in_features)
     # an image without any lends its class token, so that no mixer sees an empty one
     lent = mask.clone()
     lent[:, 0] |= ~mask.any(1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 import torch
+from tiny_teachers import AVIT, image_data, student_of, teacher_of
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
@@ -14,9 +15,11 @@ from benchmarks.data.batches import ImageBatch, collate
 from benchmarks.data.images import ImageSplit
 from benchmarks.errors import MeterError
 from benchmarks.meters.flop_handlers import count_by_dispatch, count_with_fvcore, executed_counter
-from benchmarks.meters.flops import check_formula
+from benchmarks.meters.flops import check_formula, measure
+from benchmarks.meters.interface import Subject
+from benchmarks.planning.points import Point
 from benchmarks.training.evaluate import predict
-from models.avit import AViT
+from models.avit import AViT, _of_kept
 from models.avit_config import AViTConfig
 from models.interface import Classifier, ClassifierOutput
 from models.mixers.build import make_mixer
@@ -192,3 +195,28 @@ def test_halted_tokens_are_neither_stated_nor_computed(mode: Any) -> None:
 def test_a_hybrids_formula_is_what_both_counters_find(kind: str, options: dict[str, Any]) -> None:
     config = ViTHybridConfig(**VISION, replace=(1,), mixer=kind, **options)
     assert largest_difference(vit_hybrid(config)) < 0.01
+
+
+@pytest.mark.parametrize("kind", ["bilstm", "bimamba"])
+def test_a_hybrid_that_halts_runs_in_batches_what_its_formula_says_and_padding(kind: str) -> None:
+    student = student_of(teacher_of(AVIT), replace=(1, 2), mixer=kind).eval()
+    point = Point("vit-hybrid", {}, "squares", 8, recipe=None)
+    found = measure(Subject(point, student, image_data(), None), {"batch_size": 8})
+    assert len(found.info["check"]["inputs"]) > 1
+    assert max(found.info["check"]["largest_difference"].values()) < 0.01
+    mean = {v.name: v.value for v in found.values if v.context["stat"] == "mean"}
+    assert mean["macs"] < mean["macs_executed"] < student.config.macs(8).total
+
+
+@pytest.mark.parametrize(("kind", "options"), MIXERS)
+def test_where_no_token_is_left_nothing_is_stated_and_nothing_runs(
+    kind: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = cost(kind, 0, 24, 3, 8, **options)
+    assert (stated.macs, stated.elementwise) == (0, 0)
+    mixer = make_mixer(kind, 24, 3, 8, **options)
+    if mixer.proj is None:
+        return  # identity: it is not asked
+    monkeypatch.setattr(mixer, "heads", None)
+    rows = torch.randn(10, 24)
+    assert torch.equal(_of_kept(mixer, rows, torch.zeros(2, 5, dtype=torch.bool)), 0 * rows)

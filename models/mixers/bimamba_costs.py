@@ -58,7 +58,9 @@ def scan(tokens: int, n_heads: int, head_dim: int, state: int, conv: int, direct
 def convolution(
     tokens: int, n_heads: int, head_dim: int, state: int, conv: int, directions: int
 ) -> float:
-    """MACs of the convolutions, which run on beyond the last token by their length."""
+    """MACs of the convolutions, which run on beyond the last token by their length; 0 of no token."""
+    if tokens == 0:
+        return 0.0
     channels = n_heads * head_dim + 2 * state
     return float(directions * (tokens + conv - 1) * channels * conv)
 
@@ -83,7 +85,7 @@ def elementwise(
     steps = 4 * n_heads + n_heads * 8  # bias and softplus; decay, running sum, two exponentials
     silu = 4 * (2 * width + 2 * state)  # of the convolution's output and of the gate
     scaling, skip, gate, norm = 2 * width, 2 * width, width, 5 * width
-    handed_on = (-(-tokens // size) - 1) * state * width
+    handed_on = max(-(-tokens // size) - 1, 0) * state * width
     per_token = steps + silu + scaling + skip + gate + norm
     return float(directions * (tokens * per_token + handed_on) + tokens * d_model)
 
