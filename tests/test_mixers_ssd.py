@@ -78,7 +78,7 @@ def test_every_form_is_the_recurrence(
     assert (default - expected).abs().max() <= limit
 
 
-@pytest.mark.parametrize("tokens", [1, 2, 63, 64, 65, 100, 101, 130, 197])
+@pytest.mark.parametrize("tokens", [1, 2, 63, 64, 65, 100, 101, 130, 197, 1600])
 @pytest.mark.parametrize("fastest", [0.5, 30.0])
 def test_chunks_of_the_lengths_in_use(tokens: int, fastest: float) -> None:
     exact = parts(tokens, fastest=fastest, dtype=torch.float64)

@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from models.avit import AViT
 from models.avit_config import AViTConfig
+from models.token_halting import EPS, HaltingState
 
 
 def linear(x: Tensor, module: Any) -> Tensor:
@@ -63,15 +64,16 @@ class Read:
                 if not alive[k]:
                     continue
                 self.rho[k] = self.rho[k] + 1
-                if k == 0 and class_stays and total[0] > 0.99 and depth < config.depth - 1:
+                if k == 0 and class_stays and total[0] >= 0.99 and depth < config.depth - 1:
                     continue  # its remainder waits for the last layer
                 if total[k] > 0.99:
                     out = out + left[k] * x[k] if k == 0 else out
                     self.rho[k] = self.rho[k] + left[k]
-                    halted[k] = True
                 elif total[k] < 0.99:
                     out = out + h[k] * x[k] if k == 0 else out
                     left[k] = left[k] - h[k]
+                # both are strict: at equality the layer has no share, and the token halts
+                halted[k] = not bool(total[k] < 0.99)
             alive = [not stop for stop in halted]
         self.logits = linear(norm(out, model.norm), model.head)
 
@@ -139,3 +141,16 @@ def test_values_and_gradients_are_those_of_the_rules(mode: str, centre: float) -
     torch.testing.assert_close(losses["prior"], weight * 1e-3 * prior)
     for name, parameter in twin.named_parameters():
         torch.testing.assert_close(ours[name], parameter.grad, rtol=1e-3, atol=2e-4, msg=name)
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_scores_that_sum_to_exactly_the_threshold_halt_without_a_share(stays: bool) -> None:
+    like = torch.zeros((), dtype=torch.float64)
+    state = HaltingState(1, 3, like, class_token_stays=stays)
+    h = torch.tensor([[1 - EPS, 1 - EPS, 0.5]], dtype=torch.float64)
+    share = state.step(h, state.running)
+    assert share.tolist() == [[0.0, 0.0, 0.5]]
+    assert state.running.tolist() == [[stays, False, True]]
+    assert state.ponder.tolist() == [[1.0, 1.0, 1.0]]
+    # of what is left, a class token that stays gets all
+    assert state.step(h, state.running, last=True).tolist() == [[float(stays), 0.0, 0.5]]

@@ -99,6 +99,29 @@ def test_every_student_sees_exactly_its_samples(
     assert set(record.epochs[-1].losses) == {"task", "total"}
 
 
+@pytest.mark.parametrize(
+    ("config", "more"), [(VIT, set()), (AVIT, {"halting"})], ids=["vit", "avit"]
+)
+def test_stage_2_learns_from_the_labels_alone(config: Any, more: set[str]) -> None:
+    teacher = teacher_of(config)
+    student = student_of(teacher, replace=(1,), samples=320, stage1_share=0.5)
+    found: dict[float, set[str]] = {}
+    for epoch in distil(student, teacher, image_data(), RECIPE, 0).epochs:
+        found.setdefault(epoch.schedules["stage"], set()).update(epoch.losses)
+    assert found == {1.0: {"hidden", "task", "total"} | more, 2.0: {"task", "total"}}
+
+
+@pytest.mark.parametrize(("weight", "calls"), [(0.0, 3), (0.5, 6)])
+def test_the_teacher_runs_once_a_batch_for_all_replaced_layers(weight: float, calls: int) -> None:
+    teacher = teacher_of(VIT)
+    declared = {"samples": 96, "stage1_share": 0.5, "logit_weight": weight}
+    student = student_of(teacher, replace=(0, 2), **declared)
+    seen: list[Tensor] = []
+    teacher.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    distil(student, teacher, image_data(96), RECIPE, 0)
+    assert len(seen) == calls
+
+
 def test_the_course_is_that_of_a_fixed_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     teacher, data = teacher_of(VIT), image_data(96)
     student = student_of(teacher, samples=48)

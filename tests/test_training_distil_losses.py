@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -58,11 +59,16 @@ def test_halting_loss_by_hand() -> None:
     assert loss.item() == pytest.approx(divergence + 5 * gaps, rel=1e-5)
 
 
-def test_the_first_loss_is_the_one_by_hand() -> None:
-    """One step of stage 1 on all rows: the record's parts from the captured activations."""
-    teacher, data = teacher_of(VIT), image_data(16)
-    declared = {"hidden_weight": 2.0, "task_weight": 0.5, "logit_weight": 0.25}
-    student = student_of(teacher, replace=(0, 1), samples=16, stage1_share=1.0, **declared)
+@pytest.mark.parametrize(
+    ("share", "kind"),
+    [(1.0, "mse"), (1.0, "cosine"), (0.0, "mse")],
+    ids=["mse", "cosine", "stage-2"],
+)
+def test_the_first_loss_is_the_one_by_hand(share: float, kind: Any) -> None:
+    """One step of a stage on all rows: the record's parts from the captured activations."""
+    teacher, data = teacher_of(replace(VIT, dropout=0.0)), image_data(16)
+    declared = {"hidden_weight": 2.0, "task_weight": 0.5, "logit_weight": 0.25, "hidden_loss": kind}
+    student = student_of(teacher, replace=(0, 1), samples=16, stage1_share=share, **declared)
     batch: Any = collate(data.train, np.arange(16))
     heads = []
     with torch.no_grad():
@@ -76,15 +82,13 @@ def test_the_first_loss_is_the_one_by_hand() -> None:
             for mixer in model.mixers():
                 mixer.capture, mixer.captured = False, None
     (own, mine), (theirs, others) = heads
-    wanted = {
-        "hidden": 2.0 * sum(((mine[i] - others[i]) ** 2).mean().item() for i in (0, 1)),
-        "task": 0.5 * nn.functional.cross_entropy(own, batch.labels).item(),
-        "logits": 0.25 * logit_loss(own, theirs).item(),
-    }
+    task = nn.functional.cross_entropy(own, batch.labels).item()
+    wanted = {"task": task, "logits": 0.25 * logit_loss(own, theirs).item()}
+    if share:
+        hidden = sum(hidden_loss(mine[i], others[i], None, kind).item() for i in (0, 1))
+        wanted |= {"task": 0.5 * task, "hidden": 2.0 * hidden}
     losses = distil(student, teacher, data, RECIPE, 0).epochs[0].losses
-    for name, value in wanted.items():
-        assert losses[name] == pytest.approx(value, rel=1e-3), name
-    assert losses["total"] == pytest.approx(sum(wanted.values()), rel=1e-3)
+    assert losses == pytest.approx(wanted | {"total": sum(wanted.values())}, rel=1e-3)
 
 
 def test_the_first_halting_loss_is_a_tenth_of_the_one_by_hand() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tiny_teachers import AVIT, SIZES, VIT, bits, image_data
 
+from benchmarks.data.batches import collate
 from benchmarks.errors import UsageError
 from benchmarks.planning.points import Point
 from benchmarks.training import prepare
@@ -21,9 +22,19 @@ from benchmarks.training.recipe import Recipe
 from benchmarks.training.start import start_from_base
 
 
-def test_a_gate_is_calibrated_on_validation_and_the_ratio_reached_is_kept(
+def test_a_gate_is_calibrated_on_all_images_for_validation_and_no_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    data = image_data()
+    model: Any = build_model(AVIT, 1)
+    given: list[torch.Tensor] = []
+    monkeypatch.setattr(model, "calibrate", given.extend)
+    start_from_base(model, build_model(VIT, 0).state_dict(), data)
+    images: Any = collate(data.validation, range(len(data.validation)))
+    assert torch.equal(torch.cat(given), images.pixel_values)
+
+
+def test_the_ratio_that_calibration_reached_is_kept() -> None:
     data = image_data()
     base: Any = build_model(VIT, 0)
     model: Any = build_model(AVIT, 1)

@@ -59,7 +59,7 @@ def image_split(name: str, n: int, seed: int) -> ImageSplit:
 
 def image_data(n_train: int = 100) -> ImageData:
     return ImageData(
-        card=cast(Any, SimpleNamespace(name="squares", run_name="squares")),
+        card=cast(Any, SimpleNamespace(name="squares", run_name="squares", source=None)),
         classes=("a", "b", "c"),
         channels=1,
         image_size=8,

@@ -127,7 +127,7 @@ def test_a_row_of_maps_for_each_teacher(s2s_view: View) -> None:
 
 
 def test_a_map_shows_the_seeds_mean_of_each_head_the_sparsest_on_top(s2s_view: View) -> None:
-    axes = drawn(sparsity_map.draw(s2s_view)).figure.axes
+    axes: Any = drawn(sparsity_map.draw(s2s_view)).figure.axes
     records = s2s_view.records(teachers(s2s_view)[0], "sparsity")
     for ax, queries in zip(axes, ("all", "class"), strict=False):
         of_heads = [record.series[f"concentration_{queries}"][3] for record in records]
@@ -177,7 +177,7 @@ def test_sparser_teachers_stand_at_the_ratios_reached(s2s_view: View) -> None:
 
 
 def test_the_gap_to_a_sparser_teacher_stands_at_its_ratio(s2s_view: View, reach: Any) -> None:
-    left = drawn(teacher_sparsity.draw(s2s_view)).figure.axes[0]
+    left: Any = drawn(teacher_sparsity.draw(s2s_view)).figure.axes[0]
     line = next(c for c in left.containers if c.get_label() == "bilstm in 4-7").lines[0]
     teacher, student = (
         next(v for v in s2s_view.variants if v.label == label)
@@ -202,7 +202,7 @@ def test_time_of_the_teacher_is_one_and_a_student_slower_than_it_stands_right_of
 
 
 def test_a_student_stands_at_its_parameters(s2s_view: View, reach: Any) -> None:
-    last = drawn(hybrid_fronts.draw(s2s_view)).figure.axes[2]
+    last: Any = drawn(hybrid_fronts.draw(s2s_view)).figure.axes[2]
     assert last.get_xlabel() == "parameters (M)"
     marks = [line for line in last.get_lines() if line.get_label() == "bilstm"]
     (mark,) = (line for line in marks if line.get_xdata()[0] == 0.94)
@@ -216,7 +216,7 @@ def test_a_student_stands_at_its_parameters(s2s_view: View, reach: Any) -> None:
 
 
 def test_a_course_at_four_tenths(s2s_view: View, reach: Any) -> None:
-    panel = next(
+    panel: Any = next(
         ax
         for ax in drawn(distillation.draw(s2s_view)).figure.axes
         if ax.get_title() == "layers 4-7 replaced"

@@ -242,13 +242,12 @@ def test_rhos_of_one_seed_traced_by_hand(
     of = {"measure": measure, "queries": queries}
     teacher = teachers(view)[0]
     sparse = [view.mean(teacher, "sparsity", "sparsity", **of, layer=i) for i in range(8)]
-    gone = lost("identity")
-    fixed = {"depth": [range(8)], "deletion": [gone], "both": [range(8), gone]}
-    wanted = {"nothing": stats.spearmanr(sparse, lost("bilstm")).statistic}
-    for held, others in fixed.items():
-        columns = np.column_stack([sparse, lost("bilstm"), *others])
+    both = np.array([sparse, lost("bilstm"), range(8), lost("identity")], dtype=float).T
+    columns = {"depth": both[:, [0, 1, 2]], "deletion": both[:, [0, 1, 3]], "both": both}
+    wanted = {"nothing": stats.spearmanr(both[:, 0], both[:, 1]).statistic}
+    for held, own in columns.items():
         # a partial correlation is read from the inverse of all correlations
-        inverse = np.linalg.inv(stats.spearmanr(columns).statistic)
+        inverse = np.linalg.inv(stats.spearmanr(own).statistic)
         wanted[held] = -inverse[0, 1] / (inverse[0, 0] * inverse[1, 1]) ** 0.5
     assert found == pytest.approx(wanted)
 
@@ -325,7 +324,14 @@ def test_what_is_ours_is_of_this_paper(s2s_view: View) -> None:
     told = ours(s2s_view)
     assert "S2S (From Sparsity to Simplicity, arXiv 2605.18865)" in told
     assert told.count("FAR") == 1
-    for word in ("stage1_share", "added once", "a centre of its own", "keep_ratio", "one point", "fused"):
+    for word in (
+        "stage1_share",
+        "added once",
+        "a centre of its own",
+        "keep_ratio",
+        "one point",
+        "fused",
+    ):
         assert word in told
     assert "budget network" not in told
     assert "a head that is not selected" not in told
