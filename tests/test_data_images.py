@@ -282,25 +282,38 @@ def test_load_data_tells_texts_from_images(ten: Card) -> None:
         load_card_text(ten, max_length=8)
 
 
+def shown(card: Card, rows: Sequence[int], *, allowed: bool = True) -> dict[int, Array]:
+    point = SimpleNamespace(max_length=4, train_fraction=1.0)
+    variant: Any = SimpleNamespace(dataset=card.name, points=[SimpleNamespace(point=point)])
+    view: Any = SimpleNamespace(card=lambda _: card, may_show=lambda _: allowed)
+    return pictures(view, variant, rows)
+
+
 def test_a_report_gets_the_pictures_that_the_model_sees(ten: Card) -> None:
     seen = load_card_images(ten, image_size=4).validation
     rows = [int(row) for row in seen.row_ids]
-    view: Any = SimpleNamespace(card=lambda _: ten, may_show=lambda _: True)
-    found = pictures(view, ten.name, rows, 4)
+    found = shown(ten, rows)
     assert sorted(found) == rows
     for row, pixels in zip(rows, seen.pixels, strict=True):
         assert np.array_equal(found[row], pixels.transpose(1, 2, 0))
-    view.may_show = lambda _: False
-    assert pictures(view, ten.name, rows, 4) == {}
+    assert shown(ten, rows, allowed=False) == {}
 
 
-def test_a_report_has_no_pictures_of_data_that_are_not_here(ten: Card) -> None:
-    gone = ten.model_copy(update={"name": "gone"})
-    view: Any = SimpleNamespace(card=lambda _: gone, may_show=lambda _: True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("benchmarks.data.fetch.data_path", refuse)
-        assert pictures(view, "gone", [0], 4) == {}
+def test_a_report_has_no_pictures_of_data_that_are_not_here(
+    ten: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(card: Card) -> Path:
+        raise DataError(f"{card.name} is not here")
+
+    monkeypatch.setattr("benchmarks.data.fetch.data_path", refuse)
+    assert shown(ten, [0]) == {}
 
 
-def refuse(card: Card) -> Path:
-    raise DataError(f"{card.name} is not here")
+def test_a_report_makes_no_large_set_ready_for_a_picture(
+    ten: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.reporting.pictures.MOST", 1)
+    rows = list(range(14))
+    assert shown(ten, rows) == {}
+    load_card_images(ten, image_size=4)
+    assert len(shown(ten, rows)) > 0

@@ -63,6 +63,10 @@ class ImageCache:
         key = digest([encoding_key(card, train_fraction), side], length=32)
         self._folder = cache_dir() / "images" / key
 
+    def cached(self, name: SplitName) -> SquareImages | None:
+        """The split if it is in the cache, whole; else None, and nothing is made."""
+        return self._load(name)
+
     def read(self, name: SplitName) -> SquareImages:
         """The split, from the cache if it is there.
 

@@ -40,7 +40,7 @@ def draw(view: View) -> style.Drawing | style.NotDrawn:
         seen = (teacher.dataset, tuple(maps.row_ids), teacher.points[0].point.max_length)
         if seen != above:
             above = seen
-            found = pictures(view, *seen)
+            found = pictures(view, teacher, maps.row_ids)
             if found.keys() >= set(maps.row_ids):
                 pictured = True
                 name = view.inputs_of(teacher)

@@ -20,6 +20,7 @@ from benchmarks.reporting.figures import (
 )
 from benchmarks.reporting.figures.gallery import GALLERY, render_all
 from benchmarks.reporting.students import teachers
+from benchmarks.reporting.variant import Variant
 from benchmarks.reporting.view import View
 from benchmarks.results import collect
 
@@ -149,15 +150,15 @@ def test_the_images_stand_above_the_maps_where_they_may_be_shown(
     bare = drawn(kept_tokens.draw(s2s_view))
     assert "images themselves are left out" in bare.caption
     pixels = np.arange(32 * 32 * 3).reshape(32, 32, 3) % 256
-    asked: list[tuple[str, int]] = []
+    asked: list[str] = []
 
-    def found(view: View, dataset: str, row_ids: Any, side: int) -> dict[int, Any]:
-        asked.append((dataset, side))
+    def found(view: View, teacher: Variant, row_ids: Any) -> dict[int, Any]:
+        asked.append(teacher.label)
         return dict.fromkeys(row_ids, pixels)
 
     monkeypatch.setattr(kept_tokens, "pictures", found)
     drawing = drawn(kept_tokens.draw(s2s_view))
-    assert asked == [("cifar-10", 32)]  # once for both teachers, which saw the same images
+    assert asked == ["teacher-80"]  # once for both teachers, which saw the same images
     assert drawing.figure.axes[0].images[0].get_array().shape == (32, 32, 3)
     labels = [ax.get_ylabel().replace("\n", " ") for ax in drawing.figure.axes]
     assert [label for label in labels if label] == [
