@@ -49,6 +49,12 @@ OPERATORS = _declare_operators()  # held, or they would be gone
 
 
 @pytest.fixture(autouse=True)
+def same_weights() -> None:
+    """Fresh weights do not hang on the tests that ran before."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
 def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Points working state at a folder of this test."""
     runs = tmp_path / "runs"
