@@ -40,12 +40,12 @@ def sparse_teachers(view: View) -> list[SparseTeacher]:
     found = students(view)
     pairs = []
     for sparse in found:
-        base = sparse.teacher.points[0].point.base
+        base = _started(sparse.teacher)
         if base is None or not sparse.teacher.halts_tokens:
             continue
         alike = [s for s in found if (s.replaced, s.name) == (sparse.replaced, sparse.name)]
         of_all = [s for s in alike if _keeps_all(s.teacher, sparse.teacher)]
-        of_base = [s for s in alike if s.teacher.group_id == base.group_id]
+        of_base = [s for s in alike if s.teacher.group_id == base]
         own = of_base if sparse in of_all else of_all + of_base
         if own:
             narrowed = _narrowed(view, own[0], sparse)
@@ -64,6 +64,7 @@ def _keeps_all(teacher: Variant, sparse: Variant) -> bool:
 
 
 def _started(teacher: Variant) -> str | None:
+    """`group_id` of the model that its weights started from, if they did."""
     base = teacher.points[0].point.base
     return None if base is None else base.group_id
 

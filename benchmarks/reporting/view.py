@@ -71,24 +71,25 @@ class View:
 
         E.g. "sparse, keep_ratio 0.8".
         """
-        same = (teacher.label, teacher.dataset)
-        alike = [v.axes for v in self.variants if (v.label, v.dataset) == same]
+        alike = self._alike(teacher)
         axes = [
             axis_text(name, value)
             for name, value in teacher.axes.items()
-            if name != "max_length" and any(other.get(name, value) != value for other in alike)
+            if name != "max_length" and any(v.axes.get(name, value) != value for v in alike)
         ]
         return ", ".join([teacher.label, *axes])
 
     def size_of(self, variant: Variant) -> str:
         """E.g. ", at 16 x 16 pixels", where the suite has its label at several sizes; else empty."""
-        same = (variant.label, variant.dataset)
-        sizes = {
-            v.points[0].point.max_length for v in self.variants if (v.label, v.dataset) == same
-        }
+        sizes = {v.points[0].point.max_length for v in self._alike(variant)}
         own = variant.points[0].point.max_length
         unit = f"{own} x {own} pixels" if variant.reads_images else f"{own} tokens"
         return f", at {unit}" if len(sizes) > 1 else ""
+
+    def _alike(self, variant: Variant) -> list[Variant]:
+        """The variants that share its label and data set, itself among them."""
+        same = (variant.label, variant.dataset)
+        return [v for v in self.variants if (v.label, v.dataset) == same]
 
     def inputs_of(self, variant: Variant) -> str:
         """What results on a variant's data set are called, with the size where it tells them apart."""
